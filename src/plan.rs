@@ -2,11 +2,11 @@
 //! The plan: all constants that follow from the parameters and the frame, computed once, the same for every backend.
 
 use crate::algo::AlgorithmPlan;
-use crate::algo::method::{Capabilities, ClusterLabels};
+use crate::algo::method::ClusterLabels;
 use crate::color::ColorSpace;
 use crate::error::Result;
 use crate::grid::Grid;
-use crate::image::FrameInfo;
+use crate::image::{FrameInfo, Geometry};
 use crate::params::Params;
 use crate::post::connectivity::MAX_REGIONS;
 use crate::post::{hierarchy, merge, refine};
@@ -53,18 +53,30 @@ impl Plan {
     /// [`Error::Param`](crate::error::Error::Param) for a value out of range.
     pub fn new(params: &Params, frame: FrameInfo) -> Result<Self> {
         params.validate()?;
-        let geometry = frame.geometry;
-        let Capabilities { labels, warm_start, .. } = params.algorithm.algorithm().capabilities();
-        let in_cells = labels == ClusterLabels::Cells;
-        let wanted = match params.superpixels {
+        let wanted = Self::wanted_step(params, frame.geometry);
+        let grid = Grid::with_step(frame.geometry, wanted);
+        let in_cells = params.algorithm.algorithm().capabilities().labels == ClusterLabels::Cells;
+        let raised_from = (in_cells && grid.step != wanted).then_some(wanted);
+        Ok(Self { raised_from, ..Self::on_grid(params, frame, grid) })
+    }
+
+    /// The grid step that is asked for, whether or not labels can name all its cells.
+    pub(crate) fn wanted_step(params: &Params, geometry: Geometry) -> u32 {
+        let in_cells = params.algorithm.algorithm().capabilities().labels == ClusterLabels::Cells;
+        match params.superpixels {
             // The grid serves only as the sample lattice.
             _ if !in_cells && params.temporal => temporal::LATTICE_STEP,
             0 => params.hierarchy.finer_step(geometry, params.superpixel_size),
             count => Grid::step_for_count(geometry, count),
-        };
-        let grid = Grid::with_step(geometry, wanted);
+        }
+    }
+
+    /// Derives the plan for a grid, from parameters that are valid.
+    pub(crate) fn on_grid(params: &Params, frame: FrameInfo, grid: Grid) -> Self {
+        let geometry = frame.geometry;
+        let warm_start = params.algorithm.algorithm().capabilities().warm_start;
         let side = f64::from(params.algorithm.region_side(&grid));
-        Ok(Self {
+        Self {
             frame,
             grid,
             color_space: params.algorithm.color_space(),
@@ -86,8 +98,8 @@ impl Plan {
             refine: refine::Plan::new(&params.refine, params.algorithm.color_space()),
             masked: params.masked,
             stretches: params.stretch_gray16 && frame.format.is_gray() && frame.format.bits() == 16,
-            raised_from: (in_cells && grid.step != wanted).then_some(wanted),
-        })
+            raised_from: None,
+        }
     }
 
     /// Size and format of the frames.
