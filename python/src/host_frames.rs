@@ -79,9 +79,9 @@ impl<'py> HostFrames<'_, 'py> {
             Some(cuda) => engines::on_device(cuda, plan),
             None => Engine::new(cpu.clone(), plan).map(|engine| AnyEngine::Cpu(Box::new(engine))),
         };
-        let make_wide = |params: &_| WideEngine::new(&cpu, cuda.as_ref(), params, images.info());
         let is_wide = state.is_wide(images.info().geometry);
         let (info, sources, stride) = (images.info(), images.sources()?, array.stride());
+        let make_wide = |params: &_| WideEngine::new(&cpu, cuda.as_ref(), params, info);
         let mut planes: Vec<_> = array.planes().map(plane).collect();
         let (mut converted, mut map) = (std::mem::take(&mut state.converted), std::mem::take(&mut state.map));
         converted.components.is_video = state.params.temporal;

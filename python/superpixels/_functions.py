@@ -180,8 +180,8 @@ def slic(
     start_label : int
         The lowest label. With another than 0 the result is int32.
     out : ndarray of shape (H, W), or (N, H, W) for a batch, optional
-        Where labels are written: uint16, or int32 where there is a mask or `start_label` is not 0. Rows may be at any distance.
-        Not for a list.
+        Where labels are written, of the type that they have, or of uint32 instead of uint16. Rows may be at any distance. Not
+        for a list.
     mask : ndarray of bool or uint8, shape (H, W), or (N, H, W) for a batch, optional
         Segment only pixels where it is not 0: the others belong to no superpixel, and add to none. `n_segments` is still of the
         whole picture. It is where the image is. Not for a list.
@@ -203,7 +203,9 @@ def slic(
     -------
     labels : ndarray of uint16 (or int32), shape (H, W), or (N, H, W) for a batch; or list of ndarray
         Labels from `start_label` on, without gaps in each image; `out` where that is given. With a mask they are int32, and
-        `start_label` - 1 outside of it. Of images on a device: int32 there, an array of the same library (`out`: int32, or
+        `start_label` - 1 outside of it. Of an image with a grid of more than 65535 superpixels they are uint32, or int32 as
+        before: as many as are asked for. With `merge`, `n_regions` or `refine` such superpixels are made larger, and a warning
+        says how large. Of images on a device: int32 there, an array of the same library (`out`: int32, or of labels of 16 bits
         uint16 without a mask).
 
     Raises
@@ -366,8 +368,8 @@ def lsc(
     start_label : int
         The lowest label. With another than 0 the result is int32.
     out : ndarray of shape (H, W), or (N, H, W) for a batch, optional
-        Where labels are written: uint16, or int32 where there is a mask or `start_label` is not 0. Rows may be at any distance.
-        Not for a list.
+        Where labels are written, of the type that they have, or of uint32 instead of uint16. Rows may be at any distance. Not
+        for a list.
     mask : ndarray of bool or uint8, shape (H, W), or (N, H, W) for a batch, optional
         Segment only pixels where it is not 0: the others belong to no superpixel, and add to none. `n_segments` is still of the
         whole picture. It is where the image is. Not for a list.
@@ -389,8 +391,8 @@ def lsc(
     -------
     labels : ndarray of uint16 (or int32), shape (H, W), or (N, H, W) for a batch; or list of ndarray
         Labels from `start_label` on, without gaps in each image; `out` where that is given. With a mask they are int32, and
-        `start_label` - 1 outside of it. Of images on a device: int32 there, an array of the same library (`out`: int32, or
-        uint16 without a mask).
+        `start_label` - 1 outside of it. Of images on a device: int32 there, an array of the same library (`out`: int32, or of
+        labels of 16 bits uint16 without a mask).
 
     Raises
     ------
@@ -549,8 +551,8 @@ def quickshift(
     start_label : int
         The lowest label. With another than 0 the result is int32.
     out : ndarray of shape (H, W), or (N, H, W) for a batch, optional
-        Where labels are written: uint16, or int32 where there is a mask or `start_label` is not 0. Rows may be at any distance.
-        Not for a list.
+        Where labels are written, of the type that they have, or of uint32 instead of uint16. Rows may be at any distance. Not
+        for a list.
     mask : ndarray of bool or uint8, shape (H, W), or (N, H, W) for a batch, optional
         Segment only pixels where it is not 0: the others belong to no superpixel, and add to none. `n_segments` is still of the
         whole picture. It is where the image is. Not for a list.
@@ -572,8 +574,8 @@ def quickshift(
     -------
     labels : ndarray of uint16 (or int32), shape (H, W), or (N, H, W) for a batch; or list of ndarray
         Labels from `start_label` on, without gaps in each image; `out` where that is given. With a mask they are int32, and
-        `start_label` - 1 outside of it. Of images on a device: int32 there, an array of the same library (`out`: int32, or
-        uint16 without a mask).
+        `start_label` - 1 outside of it. Of images on a device: int32 there, an array of the same library (`out`: int32, or of
+        labels of 16 bits uint16 without a mask).
 
     Raises
     ------
@@ -732,8 +734,8 @@ def snic(
     start_label : int
         The lowest label. With another than 0 the result is int32.
     out : ndarray of shape (H, W), or (N, H, W) for a batch, optional
-        Where labels are written: uint16, or int32 where there is a mask or `start_label` is not 0. Rows may be at any distance.
-        Not for a list.
+        Where labels are written, of the type that they have, or of uint32 instead of uint16. Rows may be at any distance. Not
+        for a list.
     mask : ndarray of bool or uint8, shape (H, W), or (N, H, W) for a batch, optional
         Segment only pixels where it is not 0: the others belong to no superpixel, and add to none. `n_segments` is still of the
         whole picture. It is where the image is. Not for a list.

@@ -162,13 +162,10 @@ fn more_regions_than_16_bits_name_are_connected_dense_and_in_raster_order() {
         let g = buffer.info.geometry;
         assert!(wide::is_needed(&params, g));
         let plan = wide::Plan::new(&params, buffer.info).unwrap();
-        let cells = plan.grid().cells();
+        assert!(plan.grid().cells() > 65_535);
         let mut all = engine(2, plan);
         let (map, count) = segment(&mut all, &buffer);
-        assert!(count > 65_535, "{count}");
-        if picture == Picture::Natural && superpixels < u32::MAX {
-            assert!(10 * count.abs_diff(superpixels) < superpixels, "{count} of {cells} cells");
-        }
+        assert!(count > 65_535, "{count} by {picture:?}");
         assert_eq!(components(&map, g.width() as usize), count as usize);
         let mut next = 0;
         for &label in &map {
