@@ -121,10 +121,10 @@ def segmenter() -> None:
     assert_type(video.parameters.get("compactness", 10.0), float)
     assert video.algorithm == "slic" and video.order == "rgb"
 
-    assert_type(sp.Segmenter(bands="pca", temporal=True).segment(DOUBLES), NDArray[np.uint16])
+    assert_type(sp.Segmenter(bands="pca", temporal=True).segment(DOUBLES), Map)
     wide = sp.Segmenter(data_range=(0, 200), bands=[0, 1, 2], channel_axis=-1)
-    assert_type(wide.segment(INTEGERS), NDArray[np.uint16])
-    assert_type(wide.segment(DOUBLES), NDArray[np.uint16])
+    assert_type(wide.segment(INTEGERS), Map)
+    assert_type(wide.segment(DOUBLES), Map)
 
     settings: sp.Parameters = {"n_segments": 30, "merge_rule": "mutual"}
     settings["superpixel_size"] = None
@@ -277,10 +277,10 @@ def on_device(
     assert_type(hosted.segment(tensor, mask=MASK), Tensor)
     assert_type(hosted.segment(api), ApiArray)
     assert_type(hosted.segment(tensor, out=tensor), Tensor)
-    assert_type(hosted.segment(data), NDArray[np.uint16])
+    assert_type(hosted.segment(data), Map)
     assert_type(sp.hierarchy(tensor)[0], NDArray[np.uint16])
     labels = sp.slic(data)
-    assert_type(sp.lsc(tensor, out=labels), NDArray[np.uint16])
+    assert_type(sp.lsc(tensor, out=labels), Map)
     sp.boundaries(tensor, labels)
     sp.show(data, labels)
     sp.mean_color(api, labels)
