@@ -74,7 +74,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Never
 
-from ._native import DeviceArray, _ApiT, _Convertible, _Image, _KeptT, _Mask, _OnDevice, _Order, _OutT, _Stream, _TensorT
+from ._native import DeviceArray, _ApiT, _Convertible, _Image, _KeptT, _MapT, _Mask, _OnDevice, _Order, _OutT, _Stream, _TensorT
 '''
 
 # How images are read: the same in both files, and in the types of `Segmenter`.
@@ -91,11 +91,14 @@ WORDS = {"max_num_iter": "iterations", "slic_zero": "adaptive", "kernel_size": "
 EITHER_MASK = "_Mask | _OnDevice | None = None"
 NONE = "None = None"
 STREAM = "_Stream | None = None"
+# Labels of 16 bits, or where an algorithm has some of 32, of either.
+MAP, WIDE_MAP = "NDArray[np.uint16]", "NDArray[np.uint16] | NDArray[np.uint32]"
 FACES = [
-    ("_Image", "Literal[0] = 0", "NDArray[np.uint16] | None = None", NONE, NONE, "NDArray[np.uint16]"),
+    ("_Image", "Literal[0] = 0", NONE, NONE, NONE, MAP),
+    ("_Image", "Literal[0] = 0", "_MapT", NONE, NONE, "_MapT"),
     ("_Image", "int = 0", "NDArray[np.int32] | None = None", "_Mask", NONE, "NDArray[np.int32]"),
     ("_Image", "int", "NDArray[np.int32] | None = None", NONE, NONE, "NDArray[np.int32]"),
-    ("Sequence[_Image]", "Literal[0] = 0", NONE, NONE, NONE, "list[NDArray[np.uint16]]"),
+    ("Sequence[_Image]", "Literal[0] = 0", NONE, NONE, NONE, f"list[{MAP}]"),
     ("Sequence[_Image]", "int", NONE, NONE, NONE, "list[NDArray[np.int32]]"),
 ]
 # Of other libraries: in the host's memory or on a device, which their types do not say.
@@ -117,7 +120,8 @@ FACES_OF_HOST = [
     ("Sequence[_ApiT]", "int = 0", NONE, NONE, NONE, "list[_ApiT]"),
 ]
 FACES_OF_NUMPY = [
-    ("_Convertible", "Literal[0] = 0", "NDArray[np.uint16] | None = None", NONE, NONE, "NDArray[np.uint16]"),
+    ("_Convertible", "Literal[0] = 0", NONE, NONE, NONE, MAP),
+    ("_Convertible", "Literal[0] = 0", "_MapT", NONE, NONE, "_MapT"),
     ("_Convertible", "int = 0", "NDArray[np.int32] | None = None", "_Mask", NONE, "NDArray[np.int32]"),
     ("_Convertible", "int", "NDArray[np.int32] | None = None", NONE, NONE, "NDArray[np.int32]"),
 ]
@@ -149,8 +153,7 @@ threads : int
 start_label : int
     The lowest label. With another than 0 the result is int32.
 out : ndarray of shape (H, W), or (N, H, W) for a batch, optional
-    Where labels are written: uint16, or int32 where there is a mask or `start_label` is not 0. Rows may be at any distance. Not \
-for a list.
+    Where labels are written, of the type that they have, or of uint32 instead of uint16. Rows may be at any distance. Not for a list.
 mask : ndarray of bool or uint8, shape (H, W), or (N, H, W) for a batch, optional
     Segment only pixels where it is not 0: the others belong to no superpixel, and add to none. `n_segments` is still of \
 the whole picture. It is where the image is. Not for a list.
@@ -172,7 +175,11 @@ labels : ndarray of uint16 (or int32), shape (H, W), or (N, H, W) for a batch; o
     Labels from `start_label` on, without gaps in each image; `out` where that is given. With a mask they are int32, and \
 `start_label` - 1 outside of it."""
 
-RETURNS_ON_DEVICE = " Of images on a device: int32 there, an array of the same library (`out`: int32, or uint16 without a mask)."
+# Of an algorithm that has labels of 32 bits as well.
+RETURNS_WIDE = """ Of an image with a grid of more than 65535 superpixels they are uint32, or int32 as before: as many as are asked for. \
+With `merge`, `n_regions` or `refine` such superpixels are made larger, and a warning says how large."""
+
+RETURNS_ON_DEVICE = " Of images on a device: int32 there, an array of the same library (`out`: int32, or of labels of 16 bits uint16 without a mask)."
 
 RAISES = """\
 TypeError
@@ -253,6 +260,8 @@ dtype('int32')""",
 7""",
     ),
 }
+# Algorithms whose labels may have 32 bits.
+WIDE = {"slic"}
 # Algorithms of the CPU alone.
 NOT_ON_DEVICE = {"snic"}
 
@@ -349,7 +358,7 @@ def function(algorithm: str) -> str:
         signature += ["stream: object = None", "check: bool = False"]
     signature.append("**other: object")
     body = "\n".join([IMAGE, *map(documented, first + rest), OPTIONS, *([ON_DEVICE] if on_device else []), others(algorithm)])
-    returns = RETURNS + (RETURNS_ON_DEVICE if on_device else "")
+    returns = RETURNS + (RETURNS_WIDE if algorithm in WIDE else "") + (RETURNS_ON_DEVICE if on_device else "")
     see_also = "\n".join(f"{name} : {what}" for name, what in SEE_ALSO.items() if name != algorithm)
     sections = [("Parameters", body), ("Returns", returns), ("Raises", RAISES), ("See Also", see_also), ("Notes", notes)]
     sections.append(("Examples", example))
@@ -384,7 +393,8 @@ def types(algorithm: str) -> str:
     on_device = algorithm not in NOT_ON_DEVICE
     faces = [*FACES, *(FACES_OF_OTHERS if on_device else FACES_OF_HOST), *FACES_OF_NUMPY]
     overloads = []
-    for image, start_label, out, mask, stream, returns in faces:
+    for image, start_label, out, mask, stream, result in faces:
+        returns = result.replace(MAP, WIDE_MAP) if algorithm in WIDE else result
         signature = [f"image: {image}"]
         signature += [f"{one['name']}: {annotation(one)} = {default(one)}" for one in first]
         signature.append("*")

@@ -92,6 +92,18 @@ pub trait Backend: Sized + Send + 'static {
     /// Returns an error for a frame or label plane that does not match the plan; the stages rely on this check.
     fn check(&self, plan: &Plan, frame: &Self::Frame<'_>, labels: &Self::Labels<'_>) -> Result<()>;
 
+    /// Clusters the packed colors of a plan's frame, in place of the stages up to `connectivity`: writes the cell of the grid that each
+    /// pixel's cluster started in, the largest number outside of a mask. Waits for a device. Both planes have rows without padding.
+    fn cluster(
+        &self,
+        plan: &Plan,
+        buffers: &mut Self::Buffers,
+        segmenter: &mut dyn Segmenter<Self>,
+        colors: &[u32],
+        clusters: &mut [u16],
+        caller: Internal,
+    ) -> Result<()>;
+
     /// Adapts the memory of one plan to another that [`follows`](Plan::follows) it. Waits for a device. `growth` is the
     /// largest factor by which distances grow; `None` if they do not compare.
     fn change(&self, plan: &Plan, buffers: &mut Self::Buffers, growth: Option<f64>) -> Result<()>;

@@ -42,13 +42,30 @@ impl Grid {
     pub fn with_step(geometry: Geometry, step: u32) -> Self {
         // A step of twice the longest side makes any frame one cell.
         let mut step = step.clamp(1, 2 * MAX_SIDE);
-        loop {
-            let [nx, ny] = cells_along(geometry, step);
-            if u64::from(nx) * u64::from(ny) <= u64::from(MAX_CELLS) {
-                return Self { geometry, step, nx, ny };
-            }
+        while cells(geometry, step) > u64::from(MAX_CELLS) {
             step += 1;
         }
+        Self::with_any_number(geometry, step)
+    }
+
+    /// Cuts a frame with exactly this step, into any number of cells.
+    pub(crate) fn with_any_number(geometry: Geometry, step: u32) -> Self {
+        let step = step.clamp(1, 2 * MAX_SIDE);
+        let [nx, ny] = cells_along(geometry, step);
+        Self { geometry, step, nx, ny }
+    }
+
+    /// The part of the grid in some columns and rows of cells, as a grid of its own. It is cut like the whole one where it begins at
+    /// a multiple of [`Grid::sample_step`] cells.
+    pub(crate) fn window(&self, columns: &Range<usize>, rows: &Range<usize>) -> Self {
+        let side = |cells: &Range<usize>, of: &dyn Fn(usize) -> Range<usize>| {
+            (of(cells.end - 1).end - of(cells.start).start) as u32
+        };
+        let geometry = Geometry {
+            width: side(columns, &|gx| self.columns(gx)),
+            height: side(rows, &|gy| self.rows(gy)),
+        };
+        Self { geometry, step: self.step, nx: columns.len() as u32, ny: rows.len() as u32 }
     }
 
     /// The step for a wanted number of superpixels, at most the longer side. Detached fragments become regions of their own, on

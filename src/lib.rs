@@ -5,7 +5,8 @@
 //! The library knows frames, not streams. What a user wants is a [`params::Params`]; with the frame size it becomes a
 //! [`plan::Plan`], once; an [`engine::Engine`] runs the plan for every frame on a [`backend::Backend`]. Stages, in the
 //! order of a frame: [`ingest`] packs colors, [`algo`] clusters, [`post`] connects, measures and draws. The CPU
-//! backend ([`cpu`]) defines the result. With the feature `gst` the crate is also a GStreamer plugin.
+//! backend ([`cpu`]) defines the result. [`wide`] has label maps of more regions than 16 bits name. With the feature `gst`
+//! the crate is also a GStreamer plugin.
 //!
 //! ```
 //! use gstsuperpixel::cpu::Cpu;
@@ -69,6 +70,7 @@ pub mod regions;
 mod stage_times;
 mod stages;
 pub mod temporal;
+pub mod wide;
 
 #[cfg(feature = "gst")]
 mod analytics;

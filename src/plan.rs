@@ -2,11 +2,11 @@
 //! The plan: all constants that follow from the parameters and the frame, computed once, the same for every backend.
 
 use crate::algo::AlgorithmPlan;
-use crate::algo::method::{Capabilities, ClusterLabels};
+use crate::algo::method::ClusterLabels;
 use crate::color::ColorSpace;
 use crate::error::Result;
 use crate::grid::Grid;
-use crate::image::FrameInfo;
+use crate::image::{FrameInfo, Geometry};
 use crate::params::Params;
 use crate::post::connectivity::MAX_REGIONS;
 use crate::post::{hierarchy, merge, refine};
@@ -53,21 +53,32 @@ impl Plan {
     /// [`Error::Param`](crate::error::Error::Param) for a value out of range.
     pub fn new(params: &Params, frame: FrameInfo) -> Result<Self> {
         params.validate()?;
-        let geometry = frame.geometry;
-        let Capabilities { labels, warm_start, .. } = params.algorithm.algorithm().capabilities();
-        let in_cells = labels == ClusterLabels::Cells;
-        let (wanted, most) = match params.wanted_step(geometry) {
+        let (wanted, most) = Self::wanted_step(params, frame.geometry);
+        let grid = Grid::with_step(frame.geometry, wanted);
+        let in_cells = params.algorithm.algorithm().capabilities().labels == ClusterLabels::Cells;
+        let raised_from = (in_cells && grid.step != wanted).then_some(wanted);
+        let regions = most.unwrap_or(params.hierarchy.regions);
+        let merging = hierarchy::Params { regions, ..params.hierarchy.clone() };
+        let hierarchy = hierarchy::Plan::new(&merging, params.algorithm.color_space(), frame.geometry);
+        Ok(Self { raised_from, hierarchy, ..Self::on_grid(params, frame, grid) })
+    }
+
+    /// The grid step that is asked for, whether or not labels can name all its cells, and the most regions where their number is held.
+    pub(crate) fn wanted_step(params: &Params, geometry: Geometry) -> (u32, Option<u32>) {
+        let in_cells = params.algorithm.algorithm().capabilities().labels == ClusterLabels::Cells;
+        match params.wanted_step(geometry) {
             // The grid serves only as the sample lattice.
             (_, most) if !in_cells && params.temporal => (temporal::LATTICE_STEP, most),
             wanted => wanted,
-        };
-        let merging = &hierarchy::Params {
-            regions: most.unwrap_or(params.hierarchy.regions),
-            ..params.hierarchy.clone()
-        };
-        let grid = Grid::with_step(geometry, wanted);
+        }
+    }
+
+    /// Derives the plan for a grid, from parameters that are valid.
+    pub(crate) fn on_grid(params: &Params, frame: FrameInfo, grid: Grid) -> Self {
+        let geometry = frame.geometry;
+        let warm_start = params.algorithm.algorithm().capabilities().warm_start;
         let side = f64::from(params.algorithm.region_side(&grid));
-        Ok(Self {
+        Self {
             frame,
             grid,
             color_space: params.algorithm.color_space(),
@@ -85,12 +96,12 @@ impl Plan {
             connectivity: params.connectivity,
             min_region: ((f64::from(params.min_region) * side * side) as u32).max(1),
             merge: merge::Plan::new(&params.merge, params.algorithm.color_space()),
-            hierarchy: hierarchy::Plan::new(merging, params.algorithm.color_space(), geometry),
+            hierarchy: hierarchy::Plan::new(&params.hierarchy, params.algorithm.color_space(), geometry),
             refine: refine::Plan::new(&params.refine, params.algorithm.color_space()),
             masked: params.masked,
             stretches: params.stretch_gray16 && frame.format.is_gray() && frame.format.bits() == 16,
-            raised_from: (in_cells && grid.step != wanted).then_some(wanted),
-        })
+            raised_from: None,
+        }
     }
 
     /// Size and format of the frames.

@@ -221,6 +221,20 @@ impl<'py> Call<'py> {
         self.images.info
     }
 
+    /// The lowest label, in 32 bits.
+    ///
+    /// # Errors
+    ///
+    /// `out` has 16.
+    pub fn first_label(&self) -> PyResult<i32> {
+        match self.kind {
+            LabelType::I32 { first } => Ok(first),
+            LabelType::U16 => {
+                Err(PyTypeError::new_err("out must be int32 where there are more than 65535 superpixels"))
+            }
+        }
+    }
+
     /// Returns true for a batch or clip.
     pub fn is_batch(&self) -> bool {
         self.images.is_batch

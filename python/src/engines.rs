@@ -113,12 +113,12 @@ impl Streams {
         add(&mut self.before, stream);
     }
 
-    fn wait_for_all(&self, cuda: &Cuda) -> Result<()> {
+    pub fn wait_for_all(&self, cuda: &Cuda) -> Result<()> {
         // SAFETY: `streams.rs` has them from the caller, who keeps them while the call lasts.
         self.before.iter().try_for_each(|&stream| unsafe { cuda.wait_for(stream) })
     }
 
-    fn precede_all(&self, cuda: &Cuda) -> Result<()> {
+    pub fn precede_all(&self, cuda: &Cuda) -> Result<()> {
         // SAFETY: `streams.rs` has them from the caller, who keeps them while the call lasts.
         self.after.iter().try_for_each(|&stream| unsafe { cuda.precede(stream) })
     }
@@ -206,7 +206,8 @@ impl Continuity for DeviceEngine {
     }
 }
 
-const OUT_OF_RANGE: &str = "an image on the device has a value that is no number, or without data_range one that is not in [0, 1], which has been cut \
+/// The error of values that no range is said for.
+pub const OUT_OF_RANGE: &str = "an image on the device has a value that is no number, or without data_range one that is not in [0, 1], which has been cut \
      off; data_range=(low, high) says what black and white are, a mask leaves pixels out, and nan_to_num replaces NaN";
 
 /// A frame with its mask, if there is one.

@@ -13,13 +13,14 @@ use crate::arrays::Images;
 use crate::devices::{self, WorkDevice};
 use crate::engines;
 use crate::error::Failure;
-use crate::label_arrays::LabelArray;
+use crate::label_arrays::{LabelArray, is_uint32};
 use crate::library;
 use crate::mask::Masks;
 use crate::plane::Plane;
 use crate::pools::pool;
 use crate::state::State;
 use crate::watch::Watch;
+use crate::wide::{WideEngine, check_start};
 
 /// A call with frames of the host.
 pub struct HostFrames<'a, 'py> {
@@ -36,11 +37,19 @@ pub struct HostFrames<'a, 'py> {
 }
 
 impl<'py> HostFrames<'_, 'py> {
-    /// The labels: of 16 bits where they start at 0 and there is no mask, else of 32.
+    /// The labels: of 16 bits where they start at 0, there is no mask, and these name all superpixels, else of 32.
     pub fn segment(&self, py: Python<'py>, state: &mut State) -> PyResult<Bound<'py, PyAny>> {
+        let geometry = self.images.info().geometry;
+        let is_wide = state.is_wide(geometry);
+        if is_wide {
+            check_start(self.start, geometry)?;
+        }
+        // Closures, since a constructor is of one lifetime.
+        #[allow(clippy::redundant_closure)]
         match (self.start, &self.masks) {
-            // A closure, since a constructor is of one lifetime.
-            #[allow(clippy::redundant_closure)]
+            (0, None) if is_wide || self.out.map_or(Ok(false), is_uint32)? => {
+                self.fill(py, state, |items: &mut [u32]| Plane::Wide(items))
+            }
             (0, None) => self.fill(py, state, |items: &mut [u16]| Plane::Words(items)),
             (start, _) => self.fill(py, state, |items: &mut [i32]| Plane::Shifted(items, start)),
         }
@@ -70,7 +79,9 @@ impl<'py> HostFrames<'_, 'py> {
             Some(cuda) => engines::on_device(cuda, plan),
             None => Engine::new(cpu.clone(), plan).map(|engine| AnyEngine::Cpu(Box::new(engine))),
         };
+        let is_wide = state.is_wide(images.info().geometry);
         let (info, sources, stride) = (images.info(), images.sources()?, array.stride());
+        let make_wide = |params: &_| WideEngine::new(&cpu, cuda.as_ref(), params, info);
         let mut planes: Vec<_> = array.planes().map(plane).collect();
         let (mut converted, mut map) = (std::mem::take(&mut state.converted), std::mem::take(&mut state.map));
         converted.components.is_video = state.params.temporal;
@@ -80,6 +91,14 @@ impl<'py> HostFrames<'_, 'py> {
                     watch.look()?;
                 }
                 let mask = masks.as_ref().map(|masks| masks.plane(i));
+                if is_wide {
+                    source.with(&cpu, mask, &mut converted, |frame| {
+                        Ok(state
+                            .run_wide(info, make_wide, |engine| engine.segment(frame, plane, stride, watch)))
+                    })??;
+                    watch.note();
+                    continue;
+                }
                 source.with(&cpu, mask, &mut converted, |frame| {
                     plane.fill(info.geometry, stride, &mut map, |items, stride| {
                         let labels = Labels::new(info.geometry, &mut *items, stride)?;

@@ -10,6 +10,12 @@ use pyo3::prelude::*;
 
 use crate::arrays::{Images, as_numpy, in_use, is_host_array, refuse_masked};
 
+/// Returns true for an array of uint32 in the host's memory.
+pub fn is_uint32(out: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let seen = if is_host_array(out)? { as_numpy(out)? } else { out.clone() };
+    Ok(seen.cast::<PyArrayDyn<u32>>().is_ok())
+}
+
 /// An array of labels, made here or by the caller: for one image, or for a batch.
 pub struct LabelArray<'py, T: Element> {
     array: PyReadwriteArrayDyn<'py, T>,

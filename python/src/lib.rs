@@ -40,6 +40,8 @@ mod streams;
 mod tables;
 mod values;
 mod watch;
+mod wide;
+mod wide_device;
 
 use pyo3::prelude::*;
 

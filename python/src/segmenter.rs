@@ -30,6 +30,7 @@ use crate::single::first_label;
 use crate::state::State;
 use crate::tables;
 use crate::watch::Watch;
+use crate::wide::{WideEngine, check_start};
 
 /// Segments frames one after another, and keeps what that needs from call to call.
 ///
@@ -147,6 +148,21 @@ impl Segmenter {
         }
         let (task, outputs) = (call.task(), self.outputs);
         let mut memory = None;
+        if state.is_wide(task.info.geometry) {
+            check_start(call.first_label()?, task.info.geometry)?;
+            let (cpu, watch) = (pool(py, self.threads)?, Watch::new(py, None, 1)?);
+            let make = |params: &_| WideEngine::new(&cpu, Some(&cuda), params, task.info);
+            let done = py.detach(|| {
+                state.run_wide(task.info, make, |engine| {
+                    let WideEngine::Device(engine) = engine else { return Ok(0) };
+                    let (labels, count) = engine.segment(&task, &watch)?;
+                    memory = labels;
+                    Ok::<_, Failure>(count)
+                })
+            });
+            done.map_err(|error| devices::failed(py, call.ordinal(), error))?;
+            return call.finish(py, memory);
+        }
         let done: Result<_, Failure> = py.detach(|| {
             let make = |plan| engines::on_device(&cuda, plan);
             state.run(task.info, make, |engine| {
@@ -197,7 +213,7 @@ impl Drop for Segmenter {
         if self.process != std::process::id()
             && let Ok(mut state) = self.state.try_lock()
         {
-            std::mem::forget(state.engine.take());
+            std::mem::forget((state.engine.take(), state.wide.take()));
         }
     }
 }
@@ -258,8 +274,8 @@ impl Segmenter {
     ///     The frame, in any layout: gray, or color of sRGB, with values as `data_range` says. Arrays of other libraries in the host's
     ///     memory, with `__array__` or `__dlpack__`, are taken as well. Of shape (N, H, W, C) it is a clip: N frames one after another, the same as N calls. Or the same on a CUDA device, in any
     ///     layout: of torch, of CuPy, or any with `__dlpack__` or `__cuda_array_interface__`.
-    /// out : ndarray of uint16 or int32, shape (H, W), or (N, H, W) for a clip, optional
-    ///     Where labels are written, of the type that they have. Rows may be at any distance. For a frame on a device: int32 there, or
+    /// out : ndarray of uint16, uint32 or int32, shape (H, W), or (N, H, W) for a clip, optional
+    ///     Where labels are written, of the type that they have, or of uint32 instead of uint16. Rows may be at any distance. For a frame on a device: int32 there, or
     ///     uint16 where labels start at 0 and there is no mask.
     /// mask : ndarray of bool or uint8, shape (H, W), or (N, H, W) for a clip, optional
     ///     Segment only pixels where it is not 0: the others belong to no region, and add to none. The first mask makes the
@@ -278,9 +294,11 @@ impl Segmenter {
     ///
     /// Returns
     /// -------
-    /// labels : ndarray of uint16 or int32, shape (H, W), or (N, H, W) for a clip
+    /// labels : ndarray of uint16, uint32 or int32, shape (H, W), or (N, H, W) for a clip
     ///     Labels from `start_label` on, `n_regions` of them, each used; `out` where that is given. They are uint16, and int32
-    ///     with a mask, outside of which they are `start_label` - 1, or where `start_label` is not 0. `regions` and what
+    ///     with a mask, outside of which they are `start_label` - 1, or where `start_label` is not 0. Where "slic" has a grid of more
+    ///     than 65535 superpixels they are uint32 instead of uint16, and no table is made of them; with `temporal`, `merge`, `n_regions`,
+    ///     `levels` or `refine` superpixels are made larger instead, and a warning says how large. `regions` and what
     ///     else is known about a frame is that of the last one. Of a frame on a device: int32 there, an array of torch or CuPy
     ///     where the frame is one, or else a `DeviceArray`; complete once the stream has passed, the host does not wait. Of a frame of torch in the host's memory
     ///     int32 there.
@@ -389,7 +407,7 @@ impl Segmenter {
     fn effective_parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let mut guard = self.lock()?;
         let all = parameters::dict(py, &guard.params)?;
-        let grid = *guard.segmented()?.plan().grid();
+        let grid = guard.grid()?;
         if guard.params.algorithm.algorithm() != Algorithm::QuickShift {
             all.set_item("superpixel_size", grid.step())?;
             all.set_item("n_segments", grid.cells())?;
@@ -433,6 +451,9 @@ impl Segmenter {
     #[getter]
     fn n_regions(&self, py: Python<'_>) -> PyResult<u32> {
         let mut guard = self.lock()?;
+        if let Some(count) = guard.wide_regions {
+            return Ok(count);
+        }
         match guard.on_device()? {
             Some(source) => Ok(py.detach(|| source.engine.counts()).map(|counts| counts.regions)?),
             None => Ok(guard.regions()?.count),

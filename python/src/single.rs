@@ -5,6 +5,7 @@
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::params::{Outputs, Params};
 use gstsuperpixel::plan::Plan;
+use gstsuperpixel::wide::is_needed;
 use numpy::{Element, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -19,7 +20,7 @@ use crate::engines::DeviceEngine;
 use crate::error::{Failure, exception};
 use crate::foreign::is_on_device;
 use crate::kept_engines;
-use crate::label_arrays::LabelArray;
+use crate::label_arrays::{LabelArray, is_uint32};
 use crate::library;
 use crate::mask::Masks;
 use crate::memory;
@@ -29,6 +30,8 @@ use crate::pools::pool;
 use crate::reading::Reading;
 use crate::size::warn_of_size;
 use crate::watch::Watch;
+use crate::wide;
+use crate::wide_device::WideDevice;
 
 /// Arguments that all images of a call share.
 struct Call {
@@ -38,8 +41,9 @@ struct Call {
     start: i32,
 }
 
-/// Labels of an image, of each of a batch, or a list with those of each array of a list or tuple: uint16 from 0, or int32 where
-/// `start_label` is another or there is a mask, outside of which they are one less than `start_label`.
+/// Labels of an image, of each of a batch, or a list with those of each array of a list or tuple: uint16 from 0, uint32 where more
+/// superpixels are asked for than 16 bits name, or int32 where `start_label` is another or there is a mask, outside of which they are
+/// one less than `start_label`.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)]
 #[pyo3(signature = (algorithm, image, values, order, threads, start_label, out, mask, stream = None, check = false, data_range = None, bands = None, channel_axis = None, progress = None))]
@@ -75,6 +79,9 @@ pub fn segment<'py>(
         let call = device::Call::new(image, arguments, &reading, start)?;
         if is_of_list && call.is_batch() {
             return Err(list_shape());
+        }
+        if is_needed(&params, call.info().geometry) {
+            return wide_on_device(py, &params, call, threads);
         }
         on_device(py, &params, call)
     };
@@ -175,49 +182,107 @@ impl Call {
             }
         }
         let watch = Watch::new(py, progress, images.iter().map(|images| images.count().0).sum())?;
-        match (self.start, masks) {
-            // A closure, since a constructor is of one lifetime.
-            #[allow(clippy::redundant_closure)]
-            (0, None) => self.fill(py, images, out, masks, &watch, |plane| Plane::Words(plane)),
-            (start, _) => self.fill(py, images, out, masks, &watch, |plane| Plane::Shifted(plane, start)),
+        let mut labels = Vec::new();
+        for (is_wide, group) in self.groups(images) {
+            let target = Target { out, masks, watch: &watch };
+            labels.extend(match is_wide {
+                true => self.segment_wide(py, group, target)?,
+                false => self.segment_narrow(py, group, target)?,
+            });
         }
+        watch.end(py)?;
+        Ok(labels)
     }
 
-    fn fill<'py, T: Element>(
+    /// Whether images need labels of 32 bits.
+    fn is_wide(&self, images: &Images<'_>) -> bool {
+        is_needed(&self.params, images.info().geometry)
+    }
+
+    /// Arrays that follow each other and have labels of as many bits.
+    fn groups<'a, 'py>(&self, images: &'a [Images<'py>]) -> impl Iterator<Item = (bool, &'a [Images<'py>])> {
+        let groups = images.chunk_by(|one, next| self.is_wide(one) == self.is_wide(next));
+        groups.map(|group| (group.iter().any(|images| self.is_wide(images)), group))
+    }
+
+    /// Labels of 16 bits, or where `out` has room those in 32.
+    fn segment_narrow<'py>(
         &self,
         py: Python<'py>,
         images: &[Images<'py>],
-        out: Option<&Bound<'py, PyAny>>,
-        masks: Option<&Masks>,
-        watch: &Watch,
-        plane: impl Fn(&mut [T]) -> Plane<'_>,
+        target: Target<'_, 'py>,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let arrays = images.iter().map(|images| LabelArray::<T>::new(py, out, images));
-        let mut arrays = arrays.collect::<PyResult<Vec<_>>>()?;
-        let sources = images.iter().map(Images::sources).collect::<PyResult<Vec<_>>>()?;
-        let count = sources.iter().map(Vec::len).sum();
-        let mut jobs = Vec::new();
-        memory::reserve("images of a batch", &mut jobs, count).map_err(exception)?;
-        for (sources, array) in sources.iter().zip(&mut arrays) {
-            let stride = array.stride();
-            let places = sources.iter().zip(array.planes()).enumerate();
-            let first = jobs.len();
-            jobs.extend(places.map(|(i, (source, items))| Job {
-                index: first + i,
-                source,
-                mask: masks.map(|masks| masks.plane(i)),
-                plane: plane(items),
-                stride,
-                found: None,
-            }));
-        }
-        py.detach(|| {
+        let run = |jobs: Vec<Job<'_>>| {
             let crew = Crew::new(self.params.clone(), Outputs::default(), self.cpu.clone());
-            crew.run(jobs, watch).map_err(|stopped| stopped.failure)
-        })?;
-        watch.end(py)?;
-        Ok(arrays.into_iter().map(LabelArray::into_array).collect())
+            crew.run(jobs, target.watch).map_err(|stopped| stopped.failure)
+        };
+        // Closures, since a constructor is of one lifetime.
+        #[allow(clippy::redundant_closure)]
+        match (self.start, target.masks) {
+            (0, None) if target.out.map_or(Ok(false), is_uint32)? => {
+                fill(py, images, target, |items: &mut [u32]| Plane::Wide(items), run)
+            }
+            (0, None) => fill(py, images, target, |items: &mut [u16]| Plane::Words(items), run),
+            (start, _) => fill(py, images, target, |items: &mut [i32]| Plane::Shifted(items, start), run),
+        }
     }
+
+    /// Labels of 32 bits.
+    fn segment_wide<'py>(
+        &self,
+        py: Python<'py>,
+        images: &[Images<'py>],
+        target: Target<'_, 'py>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        for images in images {
+            wide::check_start(self.start, images.info().geometry)?;
+        }
+        let run = |jobs: Vec<Job<'_>>| wide::run(&self.params, &self.cpu, jobs, target.watch);
+        #[allow(clippy::redundant_closure)]
+        match (self.start, target.masks) {
+            (0, None) => fill(py, images, target, |items: &mut [u32]| Plane::Wide(items), run),
+            (start, _) => fill(py, images, target, |items: &mut [i32]| Plane::Shifted(items, start), run),
+        }
+    }
+}
+
+/// Where the labels of some arrays go, and what says which pixels have any.
+#[derive(Clone, Copy)]
+struct Target<'a, 'py> {
+    out: Option<&'a Bound<'py, PyAny>>,
+    masks: Option<&'a Masks>,
+    watch: &'a Watch,
+}
+
+/// Makes label arrays of one type, and lets `run` fill them.
+fn fill<'py, T: Element>(
+    py: Python<'py>,
+    images: &[Images<'py>],
+    Target { out, masks, .. }: Target<'_, 'py>,
+    plane: impl Fn(&mut [T]) -> Plane<'_>,
+    run: impl FnOnce(Vec<Job<'_>>) -> Result<(), Failure> + Send,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let arrays = images.iter().map(|images| LabelArray::<T>::new(py, out, images));
+    let mut arrays = arrays.collect::<PyResult<Vec<_>>>()?;
+    let sources = images.iter().map(Images::sources).collect::<PyResult<Vec<_>>>()?;
+    let count = sources.iter().map(Vec::len).sum();
+    let mut jobs = Vec::new();
+    memory::reserve("images of a batch", &mut jobs, count).map_err(exception)?;
+    for (sources, array) in sources.iter().zip(&mut arrays) {
+        let stride = array.stride();
+        let places = sources.iter().zip(array.planes()).enumerate();
+        let first = jobs.len();
+        jobs.extend(places.map(|(i, (source, items))| Job {
+            index: first + i,
+            source,
+            mask: masks.map(|masks| masks.plane(i)),
+            plane: plane(items),
+            stride,
+            found: None,
+        }));
+    }
+    py.detach(|| run(jobs))?;
+    Ok(arrays.into_iter().map(LabelArray::into_array).collect())
 }
 
 /// Labels of images on a device, there once its stream has passed.
@@ -238,6 +303,23 @@ fn on_device<'py>(py: Python<'py>, params: &Params, call: device::Call<'py>) -> 
     });
     let (engine, memory) = done.map_err(|failure| devices::failed(py, call.ordinal(), failure))?;
     kept_engines::keep(py, &cuda, engine);
+    call.finish(py, memory)
+}
+
+/// The same with labels of 32 bits, which are there when this returns.
+fn wide_on_device<'py>(
+    py: Python<'py>,
+    params: &Params,
+    call: device::Call<'py>,
+    threads: u32,
+) -> PyResult<Bound<'py, PyAny>> {
+    wide::check_start(call.first_label()?, call.info().geometry)?;
+    let (cuda, cpu) = (devices::cuda(py, call.ordinal())?, pool(py, threads)?);
+    call.check_context(&cuda)?;
+    let plan = gstsuperpixel::wide::Plan::new(params, call.info()).map_err(exception)?;
+    let (task, watch) = (call.task(), Watch::new(py, None, 1)?);
+    let done = py.detach(|| WideDevice::new(&cuda, &cpu, plan)?.segment(&task, &watch));
+    let (memory, _) = done.map_err(|failure| devices::failed(py, call.ordinal(), failure))?;
     call.finish(py, memory)
 }
 

@@ -7,8 +7,11 @@ use gstsuperpixel::algo::Algorithm;
 use gstsuperpixel::grid::{Grid, MAX_CELLS};
 use gstsuperpixel::image::Geometry;
 use gstsuperpixel::params::Params;
+use gstsuperpixel::wide;
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
+
+use crate::names::python_name;
 
 /// The step that is asked for.
 fn wanted(params: &Params, geometry: Geometry) -> u32 {
@@ -18,10 +21,19 @@ fn wanted(params: &Params, geometry: Geometry) -> u32 {
     }
 }
 
+/// What keeps labels at 16 bits, under the name that it has in Python.
+fn obstacle(params: &Params) -> String {
+    match wide::obstacle(params) {
+        Some("algo") | None => format!("algorithm={:?}", params.algorithm.nick()),
+        Some(name) => python_name(name),
+    }
+}
+
 /// Warns where label maps of 16 bits have no room for as many superpixels as are asked for, and says whether it did. The warning is
 /// of the caller's line, `level` calls of Python up.
 pub fn warn_of_size(py: Python<'_>, params: &Params, geometry: Geometry, level: i32) -> PyResult<bool> {
-    if params.algorithm.algorithm() == Algorithm::QuickShift || has_room(params, geometry) {
+    let is_on_grid = params.algorithm.algorithm() != Algorithm::QuickShift;
+    if !is_on_grid || has_room(params, geometry) || wide::is_needed(params, geometry) {
         return Ok(false);
     }
     let step = wanted(params, geometry);
@@ -34,10 +46,11 @@ pub fn warn_of_size(py: Python<'_>, params: &Params, geometry: Geometry, level: 
         count => format!("n_segments={count}"),
     };
     let text = format!(
-        "{asked} asks for more superpixels than label maps of 16 bits have names for: they are {} px wide, {} of them; segment parts \
-         of the image for smaller ones",
+        "{asked} asks for more superpixels than label maps of 16 bits have names for: they are {} px wide, {} of them; those of slic \
+         have 32 bits without {}, or segment parts of the image",
         grid.step(),
-        grid.cells()
+        grid.cells(),
+        obstacle(params)
     );
     PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(text)?, level)?;
     Ok(true)
@@ -48,6 +61,7 @@ fn has_room(params: &Params, geometry: Geometry) -> bool {
     let along = |side: u32| u64::from(side / params.superpixel_size.max(1) + 1);
     match params.superpixels {
         0 => along(geometry.width()) * along(geometry.height()) <= u64::from(MAX_CELLS),
-        count => count <= MAX_CELLS / 2,
+        // The nearest number is at most 3.2 times the wanted one.
+        count => count <= MAX_CELLS / 4,
     }
 }

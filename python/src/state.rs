@@ -4,10 +4,12 @@
 use gstsuperpixel::any_engine::{AnyEngine, Continuity};
 use gstsuperpixel::error::{Error, Result};
 use gstsuperpixel::events::Events;
+use gstsuperpixel::grid::Grid;
 use gstsuperpixel::image::{FrameInfo, Geometry};
 use gstsuperpixel::params::Params;
 use gstsuperpixel::plan::Plan;
 use gstsuperpixel::regions::{Event, Regions};
+use gstsuperpixel::wide;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -18,6 +20,10 @@ use crate::library::Library;
 use crate::parameters::with_enough_superpixels;
 use crate::size;
 use crate::tables::Source;
+use crate::wide::WideEngine;
+
+const NO_TABLES: &str = "no table is made of label maps of more than 65535 superpixels, which have 32 bits; of the labels np.bincount gives areas and \
+     adjacency pairs, or pass a smaller n_segments";
 
 /// Parameters, and the engine for them once there is one.
 #[derive(Default)]
@@ -25,6 +31,10 @@ pub struct State {
     /// As they are set.
     pub params: Params,
     pub engine: Option<SegmenterEngine>,
+    /// The engine for frames whose labels have 32 bits, and the parameters that it was made with.
+    pub wide: Option<(Params, WideEngine)>,
+    /// Number of regions of the last frame, if its labels have 32 bits.
+    pub wide_regions: Option<u32>,
     /// Device of the engines; `None` until the first frame decides, if the user left it open.
     pub place: Option<WorkDevice>,
     /// Library of the last frame on a device.
@@ -56,6 +66,7 @@ impl State {
         segment: impl FnOnce(&mut SegmenterEngine) -> Result<(), E>,
     ) -> Result<(), E> {
         let is_other = |engine: &SegmenterEngine| engine.plan().frame() != info;
+        (self.wide, self.wide_regions) = (None, None);
         if self.is_outdated || self.engine.as_ref().is_some_and(is_other) {
             self.remove()?;
         }
@@ -72,6 +83,32 @@ impl State {
         self.is_segmented = result.is_ok();
         self.engine = Some(engine);
         result
+    }
+
+    /// Runs `segment` on an engine for frames whose labels have 32 bits: it gives the number of regions.
+    pub fn run_wide<E: From<Error>>(
+        &mut self,
+        info: FrameInfo,
+        make: impl FnOnce(&Params) -> Result<WideEngine>,
+        segment: impl FnOnce(&mut WideEngine) -> Result<u32, E>,
+    ) -> Result<(), E> {
+        // A device may have no room for both.
+        self.remove()?;
+        self.wide_regions = None;
+        let fits =
+            |(params, engine): &(Params, WideEngine)| *params == self.params && engine.plan().frame() == info;
+        let mut kept = match self.wide.take().filter(fits) {
+            Some(kept) => kept,
+            None => (self.params.clone(), make(&self.params)?),
+        };
+        self.wide_regions = Some(segment(&mut kept.1)?);
+        self.wide = Some(kept);
+        Ok(())
+    }
+
+    /// Whether frames of that size have labels of 32 bits.
+    pub fn is_wide(&self, geometry: Geometry) -> bool {
+        wide::is_needed(&self.params, geometry)
     }
 
     /// Finds what became of regions since the frame before. `plane` holds the labels, `stride` apart from row to row.
@@ -128,7 +165,18 @@ impl State {
         Ok(())
     }
 
+    /// The grid of the last frame.
+    pub fn grid(&mut self) -> PyResult<Grid> {
+        match (&self.wide, self.wide_regions) {
+            (Some((_, engine)), Some(_)) => Ok(*engine.plan().grid()),
+            _ => Ok(*self.segmented()?.plan().grid()),
+        }
+    }
+
     pub fn segmented(&mut self) -> PyResult<&mut SegmenterEngine> {
+        if self.wide_regions.is_some() {
+            return Err(PyRuntimeError::new_err(NO_TABLES));
+        }
         match &mut self.engine {
             Some(engine) if self.is_segmented => Ok(engine),
             _ => Err(PyRuntimeError::new_err("no frame has been segmented; call segment(frame) first")),

@@ -61,6 +61,11 @@ impl Watch {
         self.milliseconds() - self.looked.load(Ordering::Relaxed) >= APART
     }
 
+    /// Looks where it is time for it.
+    pub fn look_if_due(&self) -> Result<(), Failure> {
+        if self.is_due() { self.look() } else { Ok(()) }
+    }
+
     /// Lets Python handle signals, and reports. To be called by the thread that the call came on, which alone handles them.
     pub fn look(&self) -> Result<(), Failure> {
         let looked = Python::attach(|py| {

@@ -14,7 +14,8 @@ an array in another thread while a call reads it.
 An array with three axes is always one image. With four, (N, H, W, C), the functions take it as a batch of independent images
 and `Segmenter` as a clip, frame by frame; gray ones have C = 1.
 
-Label maps are uint16 of shape (H, W), or (N, H, W), labels 0 to n - 1, each used; with a `mask` int32, and -1 outside. Equal
+Label maps are uint16 of shape (H, W), or (N, H, W), labels 0 to n - 1, each used; of more than 65,535 superpixels, which `slic`
+has, uint32; with a `mask` int32, and -1 outside. Equal
 distances: the lower cluster; docs/python.md names where each method is specified.
 """
 

@@ -182,8 +182,8 @@ def slic(
     start_label : int
         The lowest label. With another than 0 the result is int32.
     out : ndarray of shape (H, W), or (N, H, W) for a batch, optional
-        Where labels are written: uint16, or int32 where there is a mask or `start_label` is not 0. Rows may be at any distance.
-        Not for a list.
+        Where labels are written, of the type that they have, or of uint32 instead of uint16. Rows may be at any distance. Not
+        for a list.
     mask : ndarray of bool or uint8, shape (H, W), or (N, H, W) for a batch, optional
         Segment only pixels where it is not 0: the others belong to no superpixel, and add to none. `n_segments` is still of the
         whole picture. It is where the image is. Not for a list.
@@ -205,7 +205,9 @@ def slic(
     -------
     labels : ndarray of uint16 (or int32), shape (H, W), or (N, H, W) for a batch; or list of ndarray
         Labels from `start_label` on, without gaps in each image; `out` where that is given. With a mask they are int32, and
-        `start_label` - 1 outside of it. Of images on a device: int32 there, an array of the same library (`out`: int32, or
+        `start_label` - 1 outside of it. Of an image with a grid of more than 65535 superpixels they are uint32, or int32 as
+        before: as many as are asked for. With `merge`, `n_regions` or `refine` such superpixels are made larger, and a warning
+        says how large. Of images on a device: int32 there, an array of the same library (`out`: int32, or of labels of 16 bits
         uint16 without a mask).
 
     Raises
@@ -370,8 +372,8 @@ def lsc(
     start_label : int
         The lowest label. With another than 0 the result is int32.
     out : ndarray of shape (H, W), or (N, H, W) for a batch, optional
-        Where labels are written: uint16, or int32 where there is a mask or `start_label` is not 0. Rows may be at any distance.
-        Not for a list.
+        Where labels are written, of the type that they have, or of uint32 instead of uint16. Rows may be at any distance. Not
+        for a list.
     mask : ndarray of bool or uint8, shape (H, W), or (N, H, W) for a batch, optional
         Segment only pixels where it is not 0: the others belong to no superpixel, and add to none. `n_segments` is still of the
         whole picture. It is where the image is. Not for a list.
@@ -393,8 +395,8 @@ def lsc(
     -------
     labels : ndarray of uint16 (or int32), shape (H, W), or (N, H, W) for a batch; or list of ndarray
         Labels from `start_label` on, without gaps in each image; `out` where that is given. With a mask they are int32, and
-        `start_label` - 1 outside of it. Of images on a device: int32 there, an array of the same library (`out`: int32, or
-        uint16 without a mask).
+        `start_label` - 1 outside of it. Of images on a device: int32 there, an array of the same library (`out`: int32, or of
+        labels of 16 bits uint16 without a mask).
 
     Raises
     ------
@@ -553,8 +555,8 @@ def quickshift(
     start_label : int
         The lowest label. With another than 0 the result is int32.
     out : ndarray of shape (H, W), or (N, H, W) for a batch, optional
-        Where labels are written: uint16, or int32 where there is a mask or `start_label` is not 0. Rows may be at any distance.
-        Not for a list.
+        Where labels are written, of the type that they have, or of uint32 instead of uint16. Rows may be at any distance. Not
+        for a list.
     mask : ndarray of bool or uint8, shape (H, W), or (N, H, W) for a batch, optional
         Segment only pixels where it is not 0: the others belong to no superpixel, and add to none. `n_segments` is still of the
         whole picture. It is where the image is. Not for a list.
@@ -576,8 +578,8 @@ def quickshift(
     -------
     labels : ndarray of uint16 (or int32), shape (H, W), or (N, H, W) for a batch; or list of ndarray
         Labels from `start_label` on, without gaps in each image; `out` where that is given. With a mask they are int32, and
-        `start_label` - 1 outside of it. Of images on a device: int32 there, an array of the same library (`out`: int32, or
-        uint16 without a mask).
+        `start_label` - 1 outside of it. Of images on a device: int32 there, an array of the same library (`out`: int32, or of
+        labels of 16 bits uint16 without a mask).
 
     Raises
     ------
@@ -738,8 +740,8 @@ def snic(
     start_label : int
         The lowest label. With another than 0 the result is int32.
     out : ndarray of shape (H, W), or (N, H, W) for a batch, optional
-        Where labels are written: uint16, or int32 where there is a mask or `start_label` is not 0. Rows may be at any distance.
-        Not for a list.
+        Where labels are written, of the type that they have, or of uint32 instead of uint16. Rows may be at any distance. Not
+        for a list.
     mask : ndarray of bool or uint8, shape (H, W), or (N, H, W) for a batch, optional
         Segment only pixels where it is not 0: the others belong to no superpixel, and add to none. `n_segments` is still of the
         whole picture. It is where the image is. Not for a list.

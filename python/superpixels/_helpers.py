@@ -217,6 +217,9 @@ def to_png16(path: str | _os.PathLike[str], labels: _Labels) -> None:
     """
     labels = _label_map(labels)
     if labels.min() < 0 or labels.max() > 65535:
-        raise ValueError("labels must be 0 to 65535; with a mask labels with start_label=1 are, which have 0 outside of it")
+        raise ValueError(
+            "labels must be 0 to 65535; with a mask labels with start_label=1 are, which have 0 outside of it, and labels of 32 bits "
+            "can be written by np.save or as a TIFF"
+        )
     with open(path, "wb") as file:
         file.write(_encode_png(labels.astype(_np.uint16)))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ._native import _Algorithm, _Image, _Mask, _Merges, _Order, _OtherArray
 
     # A label map as it comes out.
-    _MapT = TypeVar("_MapT", NDArray[_np.uint16], NDArray[_np.int32])
+    _MapT = TypeVar("_MapT", NDArray[_np.uint16], NDArray[_np.uint32], NDArray[_np.int32])
 
 __all__ = ["cut", "hierarchy", "linkage"]
 
@@ -152,8 +152,8 @@ def cut(
 
     Parameters
     ----------
-    labels : ndarray of uint16 or int32, shape (H, W)
-        The label map that `merges` came with: labels from 0, and in int32 -1 outside of a mask.
+    labels : ndarray of uint16, uint32 or int32, shape (H, W)
+        The label map that `merges` came with: labels from 0 to at most 65534, and in int32 -1 outside of a mask.
     merges : ndarray of shape (M,), or dict of ndarray
         All its steps: of `hierarchy`, or `Segmenter.merges`. A dict, as of a frame on a device, has to be copied to the host's
         memory, array by array.
@@ -191,8 +191,10 @@ def cut(
     10
     """
     fine = _label_map(labels)
-    if fine.dtype not in (_np.uint16, _np.int32):
-        raise TypeError(f"labels must be uint16 or int32, as they come out, got {fine.dtype}")
+    if fine.dtype not in (_np.uint16, _np.uint32, _np.int32):
+        raise TypeError(f"labels must be uint16, uint32 or int32, as they come out, got {fine.dtype}")
+    if fine.dtype == _np.uint32 and fine.max() >= _NO_LABEL:
+        raise ValueError("labels must be below 65535: merges are listed of at most so many superpixels, as hierarchy makes them")
     if fine.dtype == _np.int32 and (fine.min() < -1 or fine.max() >= _NO_LABEL):
         raise ValueError("labels must start at 0, with -1 outside of a mask; subtract the start_label that they were made with")
     if (n_regions is None) == (height is None):

@@ -67,7 +67,9 @@ _OnDeviceT = TypeVar("_OnDeviceT", bound=_OnDevice)
 _TensorT = TypeVar("_TensorT", bound=_TorchTensor)
 _ApiT = TypeVar("_ApiT", bound=_ApiArray)
 # Where labels of images of other libraries are written.
-_OutT = TypeVar("_OutT", bound=NDArray[np.uint16] | NDArray[np.int32] | _OnDevice)
+_OutT = TypeVar("_OutT", bound=NDArray[np.uint16] | NDArray[np.uint32] | NDArray[np.int32] | _OnDevice)
+# Where labels from 0 on are written.
+_MapT = TypeVar("_MapT", NDArray[np.uint16], NDArray[np.uint32])
 
 class _CudaStream(Protocol):
     def __cuda_stream__(self) -> tuple[int, int]: ...
@@ -289,14 +291,26 @@ class Segmenter(Generic[_ArrayT]):
     def segment(
         self: Segmenter[NDArray[Any]],
         frame: _Image,
-        out: NDArray[np.uint16] | None = None,
+        out: None = None,
         mask: None = None,
         stream: None = None,
         *,
         start_label: Literal[0] = 0,
         check: bool = False,
         progress: bool | Callable[[int, int], object] = False,
-    ) -> NDArray[np.uint16]: ...
+    ) -> NDArray[np.uint16] | NDArray[np.uint32]: ...
+    @overload
+    def segment(
+        self: Segmenter[NDArray[Any]],
+        frame: _Image,
+        out: _MapT,
+        mask: None = None,
+        stream: None = None,
+        *,
+        start_label: Literal[0] = 0,
+        check: bool = False,
+        progress: bool | Callable[[int, int], object] = False,
+    ) -> _MapT: ...
     @overload
     def segment(
         self: Segmenter[NDArray[Any]],
@@ -374,14 +388,26 @@ class Segmenter(Generic[_ArrayT]):
     def segment(
         self: Segmenter[NDArray[Any]],
         frame: _Convertible,
-        out: NDArray[np.uint16] | None = None,
+        out: None = None,
         mask: None = None,
         stream: None = None,
         *,
         start_label: Literal[0] = 0,
         check: bool = False,
         progress: bool | Callable[[int, int], object] = False,
-    ) -> NDArray[np.uint16]: ...
+    ) -> NDArray[np.uint16] | NDArray[np.uint32]: ...
+    @overload
+    def segment(
+        self: Segmenter[NDArray[Any]],
+        frame: _Convertible,
+        out: _MapT,
+        mask: None = None,
+        stream: None = None,
+        *,
+        start_label: Literal[0] = 0,
+        check: bool = False,
+        progress: bool | Callable[[int, int], object] = False,
+    ) -> _MapT: ...
     @overload
     def segment(
         self: Segmenter[NDArray[Any]],

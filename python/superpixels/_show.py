@@ -207,7 +207,7 @@ def _beside(pictures: NDArray[_np.uint8]) -> NDArray[_np.uint8]:
 
 def browse(
     image: _Image | _OtherArray,
-    labels: NDArray[_np.uint16] | NDArray[_np.int32],
+    labels: NDArray[_np.uint16] | NDArray[_np.uint32] | NDArray[_np.int32],
     merges: NDArray[_np.void] | dict[str, NDArray[Any]],
     *,
     n_regions: int = 100,
@@ -222,7 +222,7 @@ def browse(
     ----------
     image : ndarray of numbers
         The picture, as `show` takes it; no batch.
-    labels : ndarray of uint16 or int32, shape (H, W)
+    labels : ndarray of uint16, uint32 or int32, shape (H, W)
         The finest level.
     merges : ndarray of shape (M,), or dict of ndarray
         All its steps, as `hierarchy` gives both.

@@ -37,6 +37,8 @@ calls = {
     "batch": lambda: sp.slic(np.broadcast_to(image, (3, *image.shape)), 1000, threads=2),
     "refine": lambda: sp.slic(image, 1000, refine=2, n_regions=500, threads=2),
     "segmenter": clip,
+    "wide": lambda: sp.slic(image, superpixel_size=5, threads=2),
+    "wide_segmenter": lambda: sp.Segmenter(superpixel_size=5, threads=2).segment(image, mask=mask),
     "contours": lambda: sp.contours(fine),
 }
 sp.slic(image[:50, :50], 10, threads=2)
@@ -48,7 +50,7 @@ try:
 except MemoryError:
     print("no memory")
 """
-KINDS = ["slic", "start_label", "mask", "floats", "snic", "batch", "refine", "segmenter", "contours"]
+KINDS = ["slic", "start_label", "mask", "floats", "snic", "batch", "refine", "segmenter", "wide", "wide_segmenter", "contours"]
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of memory are Linux's here")

@@ -170,7 +170,7 @@ def test_one_default(algorithm, picture):
 
 def test_superpixels_that_have_no_room():
     image = np.zeros((1100, 1100), np.uint8)
-    segmenter = sp.Segmenter(superpixel_size=4)
+    segmenter = sp.Segmenter(superpixel_size=4, temporal=True)
     with pytest.raises(RuntimeError, match="no frame"):
         segmenter.effective_parameters
     with pytest.warns(UserWarning, match=r"superpixel_size=4 asks for more superpixels .* 5 px wide, 48400 of them") as told:
@@ -181,7 +181,7 @@ def test_superpixels_that_have_no_room():
     assert segmenter.parameters["superpixel_size"] == 4
     effective = segmenter.effective_parameters
     assert (effective["superpixel_size"], effective["n_segments"]) == (5, 48400)
-    for call in (sp.slic, sp.snic):
+    for call in (sp.lsc, sp.snic):
         with pytest.warns(UserWarning, match="n_segments=70000 asks for more superpixels") as told:
             call(image, n_segments=70000)
         assert told[0].filename == __file__

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 import superpixels as sp
@@ -36,37 +36,41 @@ IMAGE[:, 16:] = 200
 CODES, FLOATS = (257 * IMAGE.astype(np.int32)).astype(np.uint16), (IMAGE / 255).astype(np.float32)
 DOUBLES, INTEGERS = FLOATS.astype(np.float64), IMAGE.astype(np.int32)
 MASK = np.ones((24, 32), np.bool_)
+# Of SLIC, which has labels of 32 bits where those of 16 do not suffice.
+Map = Union[NDArray[np.uint16], NDArray[np.uint32]]
 
 
 def functions() -> None:
-    assert_type(sp.slic(IMAGE), NDArray[np.uint16])
-    assert_type(sp.slic(CODES, 30, 20), NDArray[np.uint16])
+    assert_type(sp.slic(IMAGE), Map)
+    assert_type(sp.slic(CODES, 30, 20), Map)
     assert_type(sp.slic(FLOATS, n_segments=30, compactness=5.5, color_space="rgb", mask=MASK), NDArray[np.int32])
     assert_type(sp.slic(IMAGE, mask=MASK, start_label=1, out=np.empty((24, 32), np.int32)), NDArray[np.int32])
-    assert_type(sp.slic([IMAGE], progress=lambda done, total: print(done / total)), list[NDArray[np.uint16]])
-    assert_type(sp.slic(np.stack([IMAGE, IMAGE]), order="bgr", threads=1, start_label=0), NDArray[np.uint16])
+    assert_type(sp.slic([IMAGE], progress=lambda done, total: print(done / total)), list[Map])
+    assert_type(sp.slic(np.stack([IMAGE, IMAGE]), order="bgr", threads=1, start_label=0), Map)
     assert_type(sp.slic(IMAGE, start_label=1), NDArray[np.int32])
     assert_type(sp.slic(IMAGE, out=np.empty((24, 32), np.uint16)), NDArray[np.uint16])
+    assert_type(sp.slic(IMAGE, out=np.empty((24, 32), np.uint32)), NDArray[np.uint32])
+    assert_type(sp.snic(IMAGE, out=np.empty((24, 32), np.uint32)), NDArray[np.uint32])
     assert_type(sp.slic(IMAGE, start_label=-3, out=np.empty((24, 32), np.int32)), NDArray[np.int32])
-    assert_type(sp.slic([IMAGE, IMAGE[:20]]), list[NDArray[np.uint16]])
-    assert_type(sp.slic([IMAGE, CODES, FLOATS]), list[NDArray[np.uint16]])
+    assert_type(sp.slic([IMAGE, IMAGE[:20]]), list[Map])
+    assert_type(sp.slic([IMAGE, CODES, FLOATS]), list[Map])
     assert_type(sp.slic((IMAGE, FLOATS), start_label=1), list[NDArray[np.int32]])
     assert_type(sp.lsc(IMAGE, 30, ratio=0.1), NDArray[np.uint16])
     assert_type(sp.lsc([IMAGE], start_label=1), list[NDArray[np.int32]])
     assert_type(sp.quickshift(IMAGE, sigma=2, tau=8.0), NDArray[np.uint16])
     assert_type(sp.snic(IMAGE, 30, n_regions=5, merge_rule="either"), NDArray[np.uint16])
     assert_type(sp.snic((IMAGE, IMAGE)), list[NDArray[np.uint16]])
-    assert_type(sp.slic(DOUBLES), NDArray[np.uint16])
+    assert_type(sp.slic(DOUBLES), Map)
     assert_type(sp.slic(FLOATS.astype(np.float16), start_label=1), NDArray[np.int32])
-    assert_type(sp.slic(INTEGERS, data_range=(0, 200)), NDArray[np.uint16])
+    assert_type(sp.slic(INTEGERS, data_range=(0, 200)), Map)
     assert_type(sp.lsc([DOUBLES, INTEGERS], data_range="image"), list[NDArray[np.uint16]])
     assert_type(sp.snic(CODES[..., 0].copy(), data_range="stretch"), NDArray[np.uint16])
-    assert_type(sp.slic(INTEGERS, data_range=(0.5, 200.5), bands=[2, 1, 0]), NDArray[np.uint16])
+    assert_type(sp.slic(INTEGERS, data_range=(0.5, 200.5), bands=[2, 1, 0]), Map)
     assert_type(sp.quickshift(IMAGE.transpose(2, 0, 1), bands=(0, 1, 2), channel_axis=0), NDArray[np.uint16])
-    assert_type(sp.slic(INTEGERS, bands="pca"), NDArray[np.uint16])
-    assert_type(sp.slic(IMAGE, bands=1, channel_axis=None, data_range=None), NDArray[np.uint16])
+    assert_type(sp.slic(INTEGERS, bands="pca"), Map)
+    assert_type(sp.slic(IMAGE, bands=1, channel_axis=None, data_range=None), Map)
     # Words of scikit-image.
-    assert_type(sp.slic(IMAGE, max_num_iter=7, slic_zero=True), NDArray[np.uint16])
+    assert_type(sp.slic(IMAGE, max_num_iter=7, slic_zero=True), Map)
     assert_type(sp.lsc(IMAGE, max_num_iter=7), NDArray[np.uint16])
     assert_type(sp.quickshift(IMAGE, kernel_size=2.5), NDArray[np.uint16])
 
@@ -96,8 +100,9 @@ def segmenter() -> None:
     video = sp.Segmenter("slic", n_segments=30, temporal=True, events=True, levels=True)
     for shift in range(3):
         frame = np.ascontiguousarray(np.roll(IMAGE, shift, axis=1))
-        assert_type(video.segment(frame), NDArray[np.uint16])
+        assert_type(video.segment(frame), Map)
     assert_type(video.segment(FLOATS, out=np.empty((24, 32), np.uint16)), NDArray[np.uint16])
+    assert_type(video.segment(FLOATS, out=np.empty((24, 32), np.uint32)), NDArray[np.uint32])
     assert_type(video.segment(FLOATS, out=np.empty((24, 32), np.int32), mask=MASK), NDArray[np.int32])
     assert_type(video.segment(IMAGE, mask=MASK.view(np.uint8), progress=True), NDArray[np.int32])
     assert_type(video.segment(IMAGE, start_label=1), NDArray[np.int32])
@@ -137,10 +142,10 @@ def segmenter() -> None:
     assert_type(video.parameters.get("compactness", 10.0), float)
     assert video.algorithm == "slic" and video.order == "rgb"
 
-    assert_type(sp.Segmenter(bands="pca", temporal=True).segment(DOUBLES), NDArray[np.uint16])
+    assert_type(sp.Segmenter(bands="pca", temporal=True).segment(DOUBLES), Map)
     wide = sp.Segmenter(data_range=(0, 200), bands=[0, 1, 2], channel_axis=-1)
-    assert_type(wide.segment(INTEGERS), NDArray[np.uint16])
-    assert_type(wide.segment(DOUBLES), NDArray[np.uint16])
+    assert_type(wide.segment(INTEGERS), Map)
+    assert_type(wide.segment(DOUBLES), Map)
 
     settings: sp.Parameters = {"n_segments": 30, "merge_rule": "mutual"}
     settings["superpixel_size"] = None
@@ -289,7 +294,7 @@ def on_device(
     assert_type(sp.slic(api, 300, data_range="image"), ApiArray)
     assert_type(sp.snic([api, api]), list[ApiArray])
     assert_type(sp.quickshift([tensor], start_label=1), list[Tensor])
-    assert_type(sp.slic(data), NDArray[np.uint16])
+    assert_type(sp.slic(data), Map)
     assert_type(sp.snic(data, start_label=1), NDArray[np.int32])
     for one in sp.segment_images(tensor, channel_axis=1, mask=tensor):
         assert_type(one.labels.long(), Tensor)
@@ -301,10 +306,10 @@ def on_device(
     assert_type(hosted.segment(tensor, mask=MASK), Tensor)
     assert_type(hosted.segment(api), ApiArray)
     assert_type(hosted.segment(tensor, out=tensor), Tensor)
-    assert_type(hosted.segment(data), NDArray[np.uint16])
+    assert_type(hosted.segment(data), Map)
     assert_type(sp.hierarchy(tensor)[0], NDArray[np.uint16])
     labels = sp.slic(data)
-    assert_type(sp.lsc(tensor, out=labels), NDArray[np.uint16])
+    assert_type(sp.lsc(tensor, out=labels), Map)
     sp.boundaries(tensor, labels)
     sp.show(data, labels)
     sp.mean_color(api, labels)

@@ -12,6 +12,8 @@ def holds(value, kind):
     origin, parts = typing.get_origin(kind), typing.get_args(kind)
     if isinstance(kind, str):
         return any(holds(value, {"None": type(None), "str": str}[one]) for one in kind.split(" | "))
+    if origin is typing.Union:
+        return any(holds(value, part) for part in parts)
     if origin is np.ndarray:
         return isinstance(value, np.ndarray) and holds(value.dtype, parts[1])
     # An alias of its own in numpy 2.5.

@@ -8,6 +8,7 @@ use once_cell::sync::OnceCell;
 
 use super::device_results::{Downloads, Exports};
 use crate::color::{ColorSpace, ColorTables};
+use crate::cpu::memory::{self, Array};
 use crate::cuda::abi::{Address, ComponentSums, Components, FRAME_COUNTERS, RegionSums, Track};
 use crate::cuda::frame::Planes;
 use crate::cuda::graph::Graph;
@@ -18,6 +19,8 @@ use crate::cuda::results::ResultPool;
 use crate::cuda::tuning::{SMALL_TILES, TILE};
 use crate::cuda::{Cuda, DeviceFrame};
 use crate::error::Result;
+use crate::grid::Grid;
+use crate::image::NO_LABEL;
 use crate::params::Outputs;
 use crate::plan::Plan;
 use crate::regions::{MergeStep, Neighbor, Region};
@@ -328,6 +331,66 @@ impl FrameBuffers {
             plane.read(&self.queue.cuda, "features", 0, &mut out)?;
         }
         Ok(out)
+    }
+
+    /// Puts packed colors where stage `ingest` leaves them, with all else that it leaves. Waits for the device.
+    pub(crate) fn load(&mut self, grid: &Grid, colors: &[u32]) -> Result<()> {
+        const STAGE: &str = "ingest";
+        let Self { queue: Queue { cuda, .. }, features, samples, seeds, sums, geometry, .. } = self;
+        let (width, step) = (geometry.width as usize, grid.sample_step() as usize);
+        if let Some(features) = features {
+            features.write(cuda, STAGE, 0, colors)?;
+        }
+        let mut sampled = Array::new();
+        memory::reserve(
+            &mut sampled,
+            "samples",
+            width.div_ceil(step) * (geometry.height as usize).div_ceil(step),
+        )?;
+        for row in colors.chunks(width).step_by(step) {
+            sampled.extend(row.iter().step_by(step).copied());
+        }
+        samples.write(cuda, STAGE, 0, &sampled)?;
+        if let Some(seeds) = seeds {
+            let mut places = Array::new();
+            memory::reserve(&mut places, "seeds", grid.cells())?;
+            for gy in 0..grid.ny() as usize {
+                let row = (0..grid.nx() as usize).map(|gx| grid.seed_inside(colors, gx, gy));
+                places.extend(row.map(|(x, y)| (y as u32) << 16 | x as u32));
+            }
+            seeds.write(cuda, STAGE, 0, &places)?;
+        }
+        // All words but the two of the grid's barrier.
+        let clear: Array<u32> = memory::zeroed("sums", sums[0].len() - 2)?;
+        sums[0].write(cuda, STAGE, 0, &clear)
+    }
+
+    /// Reads the cluster of each pixel, the largest number outside of a mask, after the algorithm's stages. Waits for the device.
+    pub(crate) fn read_clusters(&self, clusters: &mut [u16]) -> Result<()> {
+        const STAGE: &str = "read clusters";
+        let (cuda, width) = (&self.queue.cuda, self.geometry.width as usize);
+        let tiles = self.tile_first.len();
+        let mut list: Array<u32> = memory::zeroed("tiles", 2 * tiles)?;
+        let (firsts, counts) = list.split_at_mut(tiles);
+        self.tile_first.read(cuda, STAGE, 0, firsts)?;
+        self.tile_count.read(cuda, STAGE, 0, counts)?;
+        let ends = firsts.iter().zip(&*counts).map(|(first, count)| first + count);
+        let components = (ends.max().unwrap_or(0) as usize).min(self.cluster.len());
+        let mut names: Array<u32> = memory::zeroed("components", components)?;
+        self.cluster.read(cuda, STAGE, 0, &mut names)?;
+        // Each pixel has its component's number in its tile.
+        self.local.read(cuda, STAGE, 0, clusters)?;
+        let tile = TILE as usize;
+        for (y, row) in clusters.chunks_mut(width).enumerate() {
+            let firsts = &firsts[y / tile * self.tiles.0 as usize..];
+            for (part, &first) in row.chunks_mut(tile).zip(firsts) {
+                for pixel in part {
+                    *pixel =
+                        names.get(first as usize + usize::from(*pixel)).map_or(NO_LABEL, |&name| name as u16);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Tables of `lab`, which mean colors need if features are of another space.

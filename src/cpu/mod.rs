@@ -72,9 +72,12 @@ impl Cpu {
         self.pool.install(work)
     }
 
-    /// Returns true in the process that started the threads. A forked process inherits the pool without its threads,
+    /// Returns an error but in the process that started the threads. A forked process inherits the pool without its threads,
     /// and would wait for them forever.
-    pub(crate) fn is_of_this_process(&self) -> bool {
-        self.process == std::process::id()
+    pub(crate) fn check_process(&self) -> Result<()> {
+        if self.process == std::process::id() {
+            return Ok(());
+        }
+        Err(Error::Backend { backend: "cpu", reason: "its threads are those of the process that this one was forked from; make an engine after the fork".into() })
     }
 }

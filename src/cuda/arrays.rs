@@ -9,7 +9,7 @@ use cudarc::driver::CudaEvent;
 use super::device::CurrentContext;
 use super::handle::{Cuda, wait_on};
 use super::launch::check;
-use super::memory::Memory;
+use super::memory::{Memory, Rows, copy_rows};
 use super::pool::{Lent, Pool};
 use crate::error::{Error, Result};
 use crate::image::Geometry;
@@ -69,6 +69,29 @@ impl DeviceLabels<'_> {
             return Err(Error::Plane { what, needed: row, got: stride });
         }
         Ok(Self { address, stride, geometry, kind, context: None, memory: PhantomData })
+    }
+
+    /// Copies labels of 32 bits from the host, rows without gaps, and waits for it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Plane`] for another number of labels, or for a plane of 16 bits; errors of the driver.
+    pub fn write(&mut self, cuda: &Cuda, labels: &[i32]) -> Result<()> {
+        let (stage, pixels) = ("write labels", self.geometry.pixels());
+        self.check_context(cuda)?;
+        if labels.len() != pixels || self.kind.bytes() != size_of::<i32>() {
+            let needed = size_of::<i32>() * pixels;
+            return Err(Error::Plane { what: "label plane of 32 bits", needed, got: size_of_val(labels) });
+        }
+        let row = self.geometry.width() as usize * size_of::<i32>();
+        let memory = Memory::with(cuda, stage, labels)?;
+        let from = Rows { address: memory.address().raw(), stride: row };
+        let to = Rows { address: self.address, stride: self.stride };
+        // SAFETY: `memory` has as many labels, and stays until the stream has passed; who made the plane keeps room for its rows, and
+        // has ordered its stream.
+        let copied =
+            unsafe { copy_rows(stage, &cuda.stream, from, to, row, self.geometry.height() as usize) };
+        cuda.synchronize().and(copied)
     }
 
     /// Returns an error for a plane of another context than `cuda`'s, where its address is not valid.

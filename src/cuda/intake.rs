@@ -9,8 +9,8 @@
 use super::frame::{DeviceFrame, Planes, Staging};
 use super::handle::Cuda;
 use super::strided::{Packing, StridedImage};
-use crate::error::Result;
-use crate::image::FrameInfo;
+use crate::error::{Error, Result};
+use crate::image::{FrameInfo, FrameMut};
 
 /// Addresses that are remembered: enough for a pool of frames, not for a data set.
 const REMEMBERED: usize = 8;
@@ -74,6 +74,15 @@ impl Intake {
         }
         let frame = packing.pack(image, staging)?;
         Ok(if check && packing.was_cut_off()? { None } else { Some(frame) })
+    }
+
+    /// Copies the frame that [`Intake::copy`] or [`Intake::pack`] gave last to the host, without its mask, and waits for it.
+    ///
+    /// # Errors
+    ///
+    /// A frame of another kind, or none; errors of the driver.
+    pub fn download(&mut self, to: &mut FrameMut<'_>) -> Result<()> {
+        self.staging.as_mut().ok_or(Error::NotSegmented)?.download(to)
     }
 
     /// Returns true if an image packed since the last call had values that are no numbers, or floats without a scale outside of

@@ -142,7 +142,13 @@ impl fmt::Display for FrameInfo {
 }
 
 /// Returns an error if a plane of `len` bytes or labels cannot hold `rows` rows of `row`.
-fn check_rows(what: &'static str, len: usize, stride: usize, row: usize, rows: usize) -> Result<()> {
+pub(crate) fn check_rows(
+    what: &'static str,
+    len: usize,
+    stride: usize,
+    row: usize,
+    rows: usize,
+) -> Result<()> {
     let needed = stride.saturating_mul(rows - 1).saturating_add(row);
     // A plane without data needs no stride.
     if len > 0 && stride < row {

@@ -2,7 +2,7 @@
 //! The stages of the CPU backend.
 
 use crate::algo::{self, AlgorithmPlan, algorithms};
-use crate::backend::{self, Backend, Internal, Stages};
+use crate::backend::{self, Backend, Internal, StageTimes, Stages};
 use crate::buffers::cpu::FrameBuffers;
 use crate::cpu::Cpu;
 use crate::error::{Error, Result};
@@ -130,14 +130,27 @@ impl Backend for Cpu {
     }
 
     fn check(&self, plan: &Plan, frame: &Frame<'_>, labels: &Labels<'_>) -> Result<()> {
-        if !self.is_of_this_process() {
-            return Err(Error::Backend { backend: "cpu", reason: "its threads are those of the process that this one was forked from; make an engine after the fork".into() });
-        }
+        self.check_process()?;
         plan.frame.check(frame.info())?;
         if frame.mask().is_some() && !plan.masked {
             return Err(Error::Mask);
         }
         labels.check(plan.frame.geometry)
+    }
+
+    fn cluster(
+        &self,
+        plan: &Plan,
+        buffers: &mut FrameBuffers,
+        segmenter: &mut dyn backend::Segmenter<Self>,
+        colors: &[u32],
+        clusters: &mut [u16],
+        _: Internal,
+    ) -> Result<()> {
+        let geometry = plan.frame.geometry;
+        let mut labels = Labels::new(geometry, clusters, geometry.width as usize)?;
+        buffers.features.copy_from_slice(colors);
+        Cpu::run(self, || segmenter.segment(buffers, &mut labels, &mut StageTimes::default()))
     }
 
     fn change(&self, plan: &Plan, buffers: &mut FrameBuffers, growth: Option<f64>) -> Result<()> {

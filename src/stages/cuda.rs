@@ -169,6 +169,20 @@ impl Backend for Cuda {
         frame.check_context(self)
     }
 
+    fn cluster(
+        &self,
+        plan: &Plan,
+        buffers: &mut FrameBuffers,
+        segmenter: &mut dyn backend::Segmenter<Self>,
+        colors: &[u32],
+        clusters: &mut [u16],
+        _: Internal,
+    ) -> Result<()> {
+        buffers.load(&plan.grid, colors)?;
+        segmenter.segment(buffers, &mut None, &mut StageTimes::default())?;
+        buffers.read_clusters(clusters)
+    }
+
     fn change(&self, plan: &Plan, buffers: &mut FrameBuffers, growth: Option<f64>) -> Result<()> {
         buffers.change(plan, growth)
     }

@@ -42,5 +42,6 @@ mod ownership;
 mod parity;
 mod stages;
 mod temporal;
+mod wide;
 #[cfg(feature = "gst")]
 mod zero_copy;

@@ -27,3 +27,4 @@ mod temporal;
 mod temporal_kept;
 mod temporal_oracle;
 mod threads;
+mod wide;

@@ -24,15 +24,17 @@ pub(crate) mod cuda;
 mod label;
 mod score;
 
+use std::ops::Range;
+
 use super::method::{Capabilities, ClusterLabels, Method};
 use crate::color::{COLOR_SPACE, ColorSpace};
 use crate::grid::{Grid, ITERATIONS};
 use crate::image::Geometry;
-use crate::parameter::{About, Range, parameters};
+use crate::parameter::{self, About, parameters};
 use crate::temporal::POSITION_UNIT;
 
 /// SLIC's m in Lab units; higher = more regular.
-pub const COMPACTNESS: Range<f32> = Range {
+pub const COMPACTNESS: parameter::Range<f32> = parameter::Range {
     about: About::new(
         "compactness",
         "Compactness",
@@ -149,6 +151,12 @@ pub struct Adaptive {
 pub const ADAPTIVE_ONE: u32 = 1 << 30;
 
 impl Plan {
+    /// The plan of some columns and rows of the frame, whose positions stay those in the frame: scaled positions are rounded, and the
+    /// same pixels further left would be other distances from each other.
+    pub(crate) fn window(&self, columns: Range<usize>, rows: Range<usize>) -> Self {
+        Self { px: self.px[columns].to_vec(), py: self.py[rows].to_vec(), ..self.clone() }
+    }
+
     /// Converts a scaled position to 1/16 px or, with `to_scaled`, back.
     #[inline]
     pub(crate) fn rescale(&self, position: i32, to_scaled: bool) -> i32 {

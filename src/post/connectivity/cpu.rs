@@ -51,9 +51,9 @@ pub(crate) struct Connectivity {
     cpu: Cpu,
     geometry: Geometry,
     /// Rows of a strip; the last strip may have fewer.
-    rows: usize,
+    pub(super) rows: usize,
     clusters: usize,
-    min_region: u32,
+    pub(super) min_region: u32,
     /// True if stage `hierarchy` follows, which needs the sums of regions.
     is_before_hierarchy: bool,
     /// True if the sums of regions are added up here in this frame, because `statistics` does not measure them before
@@ -62,10 +62,10 @@ pub(crate) struct Connectivity {
     /// True if a map of the smallest regions could have more regions than labels can name.
     may_overflow: bool,
     /// The cluster that means outside of the mask; `None` for plans without masks.
-    outside: Option<u32>,
-    strips: Vec<Strip>,
+    pub(super) outside: Option<u32>,
+    pub(super) strips: Vec<Strip>,
     borders: Vec<StripBorder>,
-    components: Components,
+    pub(super) components: Components,
     /// The largest component of each cluster: size, and the complement of its number; 0 is none.
     largest: Array<AtomicU64>,
     /// Label of each root.
@@ -121,7 +121,7 @@ impl Connectivity {
     }
 
     /// Finds the components of the whole frame from a plane of clusters of either width.
-    fn find_components<'r, T: Copy + PartialEq + Into<u32> + 'r>(
+    pub(super) fn find_components<'r, T: Copy + PartialEq + Into<u32> + 'r>(
         &mut self,
         cluster_row: impl Fn(usize) -> &'r [T] + Sync,
         features: &[u32],
@@ -246,7 +246,7 @@ impl Connectivity {
     }
 
     /// Unites every small component with a neighbor, round by round, until no small one has any.
-    fn absorb(&mut self, min_region: u32) -> Result<()> {
+    pub(super) fn absorb(&mut self, min_region: u32) -> Result<()> {
         let width = self.geometry.width as usize;
         self.for_each_strip(true, |i, strip, borders, all| {
             strip.list_edges(i.checked_sub(1).map(|above| &borders[above]), all, min_region, width)?;

@@ -33,6 +33,7 @@ pub(crate) mod cuda;
 pub(crate) mod renumber;
 mod shared;
 mod strip;
+pub(crate) mod wide;
 
 /// Largest M with only two rounds in which a small component may select any neighbor. In later rounds it selects a
 /// large one if it has one.
