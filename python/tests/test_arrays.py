@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MPL-2.0
 """Which arrays are taken, and that they are read and written where they are."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import superpixels as sp
@@ -285,3 +287,13 @@ def test_out_may_not_be_the_image():
         )
     # One after the other in the same memory is two arrays.
     sp.slic(np.frombuffer(raw, np.uint8, 600).reshape(20, 30), out=np.frombuffer(raw, np.uint16, 600, 600).reshape(20, 30))
+
+
+def test_advice_for_what_is_no_array(picture):
+    for name in ("photo.png", Path("photo.png")):
+        with pytest.raises(TypeError, match=r"read the file first, with np.asarray\(PIL.Image.open\(path\)\)"):
+            sp.slic(name)
+    masked = np.ma.masked_array(picture, np.repeat(picture[..., :1] > 200, 3, axis=2))
+    with pytest.raises(TypeError, match=r"image.data with mask=~np.ma.getmaskarray\(image\)"):
+        sp.slic(masked)
+    sp.slic(masked.data, mask=~np.ma.getmaskarray(masked).any(axis=-1))

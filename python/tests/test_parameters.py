@@ -200,20 +200,20 @@ def test_superpixels_that_have_no_room():
 def test_stubs():
     """The types name every parameter and member, and no other."""
     text = (Path(sp.__file__).parent / "_native.pyi").read_text()
-    kinds = re.search(r"def __new__\((.*?)\) ->", text, re.S).group(1), re.search(r"def set\((.*?)\) ->", text, re.S).group(1)
+    body = text[text.index("class Segmenter") :]
+    kinds = re.search(r"def __new__\((.*?)\) ->", body, re.S).group(1), re.search(r"def set\((.*?)\) ->", body, re.S).group(1)
     names = {name for algorithm in FUNCTIONS for name in _native.defaults(algorithm)}
     own = {"device", "order", "threads", "regions", "neighbors", "linear_light", "events", "algorithm"}
     own |= {"data_range", "bands", "channel_axis"}
     assert set(re.findall(r"(\w+):", kinds[0])) == own | {"parameters"}
     assert set(re.findall(r"(\w+):", kinds[1])) == {"parameters"}
     assert set(_functions.Parameters.__annotations__) == names
-    body = text[text.index("class Segmenter") :]
     members = {name for name in vars(sp.Segmenter) if not name.startswith("_")}
     assert set(re.findall(r"^    (?:def )?([a-z]\w*)[(:]", body, re.M)) == members
     functions = set(re.findall(r"^def (\w+)\(", text, re.M))
     public = {name for name in vars(_native) if not name.startswith("__")}
     constants = set(re.findall(r"^([A-Z_]+): ", text, re.M))
-    assert functions | constants | {"Segmenter", "DeviceArray"} == public
+    assert functions | constants | {"Segmenter", "DeviceArray", "ImageSet"} == public
     for name in members:
         assert getattr(sp.Segmenter, name).__doc__, name
     for name in sp.__all__:
