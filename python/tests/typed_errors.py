@@ -84,7 +84,7 @@ def arrays() -> None:
     sp.slic(bits)  # error: arg-type, reportCallIssue
     sp.slic([bits])  # error: list-item, reportCallIssue
     sp.snic(bits)  # error: arg-type, reportCallIssue
-    sp.slic(image, out=integers)  # error: arg-type, reportCallIssue
+    sp.slic(image, out=integers)  # error: type-var, reportCallIssue
     sp.slic(image, start_label=1, out=labels)  # error: arg-type, reportCallIssue
     sp.slic([image], out=labels)  # error: call-overload, reportCallIssue
     sp.slic([image], mask=labels > 0)  # error: call-overload, reportCallIssue
@@ -93,7 +93,7 @@ def arrays() -> None:
     sp.snic(image, stream=None)  # error: call-overload, reportCallIssue
     video.segment(bits)  # error: arg-type, reportArgumentType
     video.segment([image])  # error: call-overload, reportArgumentType
-    video.segment(image, out=integers)  # error: arg-type, reportArgumentType
+    video.segment(image, out=integers)  # error: type-var, reportArgumentType
     sp.boundaries(bits, labels)  # error: type-var, reportArgumentType
     sp.boundaries(image, doubles)  # error: arg-type, reportArgumentType
     sp.boundaries(image, labels, color="red")  # error: arg-type, reportArgumentType
