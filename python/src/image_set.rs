@@ -26,7 +26,7 @@ use crate::pools::pool;
 use crate::reading::Reading;
 use crate::records::{MERGE, NEIGHBOR, REGION, records};
 use crate::single::{first_label, list_shape};
-use crate::size::warn_of_size;
+use crate::size::warn_of_size_in_16_bits;
 use crate::watch::Watch;
 
 const ON_DEVICE: &str = "segment_images takes images in the host's memory, which device='cuda' sends to a device; a Segmenter segments \
@@ -186,7 +186,8 @@ impl ImageSet {
         let images = self.read(image, is_batch)?;
         // This is called by a generator of the package.
         if !self.has_warned_of_size.load(Ordering::Relaxed) {
-            let has_warned = warn_of_size(py, self.crew.params(), images.info().geometry, 2)?;
+            let (params, geometry) = (self.crew.params(), images.info().geometry);
+            let has_warned = warn_of_size_in_16_bits(py, params, geometry, 2)?;
             self.has_warned_of_size.store(has_warned, Ordering::Relaxed);
         }
         if !self.has_warned.load(Ordering::Relaxed) {

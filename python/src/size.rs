@@ -32,8 +32,31 @@ fn obstacle(params: &Params) -> String {
 /// Warns where label maps of 16 bits have no room for as many superpixels as are asked for, and says whether it did. The warning is
 /// of the caller's line, `level` calls of Python up.
 pub fn warn_of_size(py: Python<'_>, params: &Params, geometry: Geometry, level: i32) -> PyResult<bool> {
+    if wide::is_needed(params, geometry) {
+        return Ok(false);
+    }
+    warn(py, params, geometry, level, || format!("those of slic have 32 bits without {}", obstacle(params)))
+}
+
+/// As [`warn_of_size`], where labels have 16 bits in any case.
+pub fn warn_of_size_in_16_bits(
+    py: Python<'_>,
+    params: &Params,
+    geometry: Geometry,
+    level: i32,
+) -> PyResult<bool> {
+    warn(py, params, geometry, level, || "take slic, whose label maps have 32 bits where they need to".into())
+}
+
+fn warn(
+    py: Python<'_>,
+    params: &Params,
+    geometry: Geometry,
+    level: i32,
+    advice: impl FnOnce() -> String,
+) -> PyResult<bool> {
     let is_on_grid = params.algorithm.algorithm() != Algorithm::QuickShift;
-    if !is_on_grid || has_room(params, geometry) || wide::is_needed(params, geometry) {
+    if !is_on_grid || has_room(params, geometry) {
         return Ok(false);
     }
     let step = wanted(params, geometry);
@@ -46,11 +69,11 @@ pub fn warn_of_size(py: Python<'_>, params: &Params, geometry: Geometry, level: 
         count => format!("n_segments={count}"),
     };
     let text = format!(
-        "{asked} asks for more superpixels than label maps of 16 bits have names for: they are {} px wide, {} of them; those of slic \
-         have 32 bits without {}, or segment parts of the image",
+        "{asked} asks for more superpixels than label maps of 16 bits have names for: they are {} px wide, {} of them; {}, or \
+         segment parts of the image",
         grid.step(),
         grid.cells(),
-        obstacle(params)
+        advice()
     );
     PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(text)?, level)?;
     Ok(true)

@@ -361,3 +361,10 @@ def test_a_child_makes_its_own(picture, monkeypatch):
     assert "after the fork" in answers.get(timeout=60) and answers.get(timeout=60) == 4
     process.join(60)
     assert process.exitcode == 0 and len(list(found)) == 19
+
+
+def test_labels_stay_at_16_bits():
+    image = np.zeros((600, 600, 3), np.uint8)
+    with pytest.warns(UserWarning, match="n_segments=80000 .* take slic, whose label maps have 32 bits"):
+        (one,) = sp.segment_images([image], n_segments=80_000)
+    assert one.labels.dtype == np.uint16 and one.n_regions == len(one.regions) == one.labels.max() + 1
