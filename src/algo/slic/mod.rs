@@ -151,8 +151,8 @@ pub struct Adaptive {
 pub const ADAPTIVE_ONE: u32 = 1 << 30;
 
 impl Plan {
-    /// The plan of some columns and rows of the frame, whose positions stay those in the frame: scaled positions are rounded, and the
-    /// same pixels further left would be other distances from each other.
+    /// The plan of some columns and rows of the frame, whose positions stay those in the frame: where 8 m is no integer, positions
+    /// counted from another cell on would be rounded differently.
     pub(crate) fn window(&self, columns: Range<usize>, rows: Range<usize>) -> Self {
         Self { px: self.px[columns].to_vec(), py: self.py[rows].to_vec(), ..self.clone() }
     }
