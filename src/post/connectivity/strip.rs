@@ -105,6 +105,7 @@ impl Strip {
         self.starts.clear();
         self.rows.clear();
         self.parents.clear();
+        memory::reserve(&mut self.rows, RUNS, rows + 1)?;
         for y in first..first + rows {
             self.rows.push(self.starts.len() as u32);
             let row = cluster_row(y);
