@@ -149,7 +149,7 @@ impl Params {
         match self.superpixels {
             0 => (self.hierarchy.finer_step(geometry, self.superpixel_size), None),
             count if self.holds_number(geometry) => {
-                let most = count.saturating_add(count / HELD_PART).min(hierarchy::REGIONS.max);
+                let most = count + count / HELD_PART;
                 // An exact number stands, on the same grid: both are levels of one hierarchy.
                 let most = Some(most).filter(|_| self.hierarchy.regions == 0);
                 (Grid::step_for_held_count(geometry, count), most)
@@ -160,13 +160,11 @@ impl Params {
 
     fn holds_number(&self, geometry: Geometry) -> bool {
         let in_cells = self.algorithm.algorithm().capabilities().labels == ClusterLabels::Cells;
+        // Regions are merged to as many as labels of 16 bits can name.
+        let can_be_merged = self.superpixels <= hierarchy::REGIONS.max / (HELD_PART + 1) * HELD_PART;
         let has_room = geometry.width().min(geometry.height()) >= LEAST_HELD;
-        self.holds_count
-            && has_room
-            && in_cells
-            && self.connectivity
-            && !self.temporal
-            && self.merge.ratio == 0.0
+        let can_be_held = in_cells && has_room && can_be_merged;
+        self.holds_count && can_be_held && self.connectivity && !self.temporal && self.merge.ratio == 0.0
     }
 
     /// Whether both backends can do it; else only the CPU can.
