@@ -434,6 +434,115 @@ ABI(RefineArgs, straight, 8);
 ABI(RefineArgs, diagonal, 12);
 ABI_SIZE(RefineArgs, 16);
 
+// The drawing `abstraction`.
+
+struct AbstractionArgs {
+  u32 label_stride;
+  u32 radius;            // pixels on either side that the Gaussian reaches
+  u32 sample_step;       // columns and rows from one sample to the next, 1 or 2
+  u32 shading;           // regions are planes of color
+  u32 fraction;          // fraction bits of a code
+  i32 steepest;          // largest slope of a plane
+  u32 deviation;         // of the Gaussian, in 1/256 px
+  u32 keeps_corners;
+  u32 ink;               // width of lines in 1/256 px
+  u32 ink_alpha;
+  u32 ink_color[3];      // in the frame's own channels
+  u32 down_words;        // of `down` in use
+  u32 weight_bits[8];    // bit b of the weights, one bit for each from the first on
+  u32 down[4][9];        // weights of four pixels below each other, four to a word, for words that begin at the first one's
+};
+ABI(AbstractionArgs, label_stride, 0);
+ABI(AbstractionArgs, radius, 4);
+ABI(AbstractionArgs, sample_step, 8);
+ABI(AbstractionArgs, shading, 12);
+ABI(AbstractionArgs, fraction, 16);
+ABI(AbstractionArgs, steepest, 20);
+ABI(AbstractionArgs, deviation, 24);
+ABI(AbstractionArgs, keeps_corners, 28);
+ABI(AbstractionArgs, ink, 32);
+ABI(AbstractionArgs, ink_alpha, 36);
+ABI(AbstractionArgs, ink_color, 40);
+ABI(AbstractionArgs, down_words, 52);
+ABI(AbstractionArgs, weight_bits, 56);
+ABI(AbstractionArgs, down, 88);
+ABI_SIZE(AbstractionArgs, 232);
+
+// Sums over the samples of a region, and its boundary; `Moments` of src/post/abstraction/paint.rs.
+struct Moments {
+  u64 x, y, xx, xy, yy;
+  u64 code[3], x_code[3], y_code[3];
+  u32 low_gap[3];        // 65535 without the least code
+  u32 high[3];
+  u32 samples;
+  u32 sides;
+};
+ABI(Moments, x, 0);
+ABI(Moments, y, 8);
+ABI(Moments, xx, 16);
+ABI(Moments, xy, 24);
+ABI(Moments, yy, 32);
+ABI(Moments, code, 40);
+ABI(Moments, x_code, 64);
+ABI(Moments, y_code, 88);
+ABI(Moments, low_gap, 112);
+ABI(Moments, high, 124);
+ABI(Moments, samples, 136);
+ABI(Moments, sides, 140);
+ABI_SIZE(Moments, 144);
+
+// What a region is painted with; `Paint` of src/post/abstraction/paint.rs.
+struct __align__(16) Paint {
+  i32 base[3], slope_x[3], slope_y[3];
+  u16 low[3], high[3];
+  u16 middle[2];         // column and row
+  u16 boost[2];          // weights at the wide and at the narrow scale
+  u32 feature;           // of the color at the middle, in `lab`
+  u32 age;               // of the region's track
+};
+ABI(Paint, base, 0);
+ABI(Paint, slope_x, 12);
+ABI(Paint, slope_y, 24);
+ABI(Paint, low, 36);
+ABI(Paint, high, 42);
+ABI(Paint, middle, 48);
+ABI(Paint, boost, 52);
+ABI(Paint, feature, 56);
+ABI(Paint, age, 60);
+ABI_SIZE(Paint, 64);
+
+// Paints over time; see src/post/abstraction/steady.rs. Tables of track ids are open: a key of 0 is none.
+struct SteadyArgs {
+  const Paint *last;
+  const u32 *keys, *values;      // of the last frame: track id, label
+  u32 *next_keys, *next_values;
+  const u16 *cells;              // a label of each cell of the last frame
+  u16 *next_cells;
+  u32 *earlier;                  // [regions] label in the last frame of the same track
+  u32 *matched;                  // how many regions have one
+  u32 mask;                      // slots of a table - 1
+  u32 columns, rows;             // of cells
+  u32 share;                     // part of 256 that a paint goes to its new values; 256 without easing
+  u32 follows;                   // the last frame's paints are there
+  u32 unused;
+};
+ABI(SteadyArgs, last, 0);
+ABI(SteadyArgs, keys, 8);
+ABI(SteadyArgs, values, 16);
+ABI(SteadyArgs, next_keys, 24);
+ABI(SteadyArgs, next_values, 32);
+ABI(SteadyArgs, cells, 40);
+ABI(SteadyArgs, next_cells, 48);
+ABI(SteadyArgs, earlier, 56);
+ABI(SteadyArgs, matched, 64);
+ABI(SteadyArgs, mask, 72);
+ABI(SteadyArgs, columns, 76);
+ABI(SteadyArgs, rows, 80);
+ABI(SteadyArgs, share, 84);
+ABI(SteadyArgs, follows, 88);
+ABI(SteadyArgs, unused, 92);
+ABI_SIZE(SteadyArgs, 96);
+
 // The stage that leaves exactly as many regions as are asked for.
 
 struct HierarchyArgs {

@@ -6,7 +6,8 @@ use crate::backend::{
     Temporal,
 };
 use crate::error::{Error, Result};
-use crate::params::{BOUNDARY_WIDTH, Drawing, Outputs};
+use crate::parameter::Parameters;
+use crate::params::{BOUNDARY_WIDTH, Drawing, Fill, Outputs};
 use crate::plan::Plan;
 use crate::regions::Regions;
 
@@ -248,12 +249,13 @@ impl<B: Backend> Engine<B> {
         self.finish(labels)
     }
 
-    /// Draws on the frame that was segmented last. A fill with mean colors needs `Outputs::mean_color` in that call.
+    /// Draws on the frame that was segmented last. A fill that [needs mean
+    /// colors](Fill::needs_mean_color) needs `Outputs::mean_color` in that call.
     ///
     /// # Errors
     ///
-    /// If no frame has been segmented; a frame or plane of another shape than the plan's; a width of boundaries out of
-    /// range.
+    /// If no frame has been segmented; a frame or plane of another shape than the plan's; a value of the drawing out
+    /// of range.
     pub fn draw(
         &mut self,
         frame: &mut B::FrameMut<'_>,
@@ -263,6 +265,9 @@ impl<B: Backend> Engine<B> {
         self.segmented_for()?;
         if let Some(boundaries) = &drawing.boundaries {
             BOUNDARY_WIDTH.check(boundaries.width)?;
+        }
+        if let Fill::Abstraction(params) = &drawing.fill {
+            params.check_each()?;
         }
         let Self { overlay, times, buffers, .. } = self;
         times.time("overlay", || overlay.draw(frame, buffers, labels, drawing))

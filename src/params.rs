@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::grid::Grid;
 use crate::image::Geometry;
 use crate::parameter::{About, Choose, Kind, Parameters, Value, as_typed, parameters};
-use crate::post::{hierarchy, merge, refine, stages};
+use crate::post::{abstraction, hierarchy, merge, refine, stages};
 use crate::temporal::INERTIA;
 
 /// Grid step S in px.
@@ -390,7 +390,7 @@ impl ParamSet {
 }
 
 /// What is drawn into the frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Fill {
     /// The frame's own pixels stay.
     #[default]
@@ -399,6 +399,15 @@ pub enum Fill {
     MeanColor,
     /// Every region in a false color of its identity.
     Labels,
+    /// Every region as a patch with smooth outlines; see [`abstraction`](crate::post::abstraction).
+    Abstraction(abstraction::Params),
+}
+
+impl Fill {
+    /// Whether it needs `Outputs::mean_color`.
+    pub fn needs_mean_color(&self) -> bool {
+        matches!(self, Self::MeanColor | Self::Abstraction(_))
+    }
 }
 
 /// Lines between regions.
@@ -422,7 +431,7 @@ impl Default for Boundaries {
 }
 
 /// One frame's drawing: fill first, lines on top.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Drawing {
     /// What fills the regions.
     pub fill: Fill,

@@ -350,6 +350,68 @@ arguments! {
         diagonal: u32,
     }
 
+    struct AbstractionArgs {
+        label_stride: u32,
+        radius: u32,
+        sample_step: u32,
+        shading: u32,
+        fraction: u32,
+        steepest: i32,
+        deviation: u32,
+        keeps_corners: u32,
+        ink: u32,
+        ink_alpha: u32,
+        ink_color: [u32; 3],
+        down_words: u32,
+        weight_bits: [u32; 8],
+        down: [[u32; 9]; 4],
+    }
+
+    struct Moments {
+        x: u64,
+        y: u64,
+        xx: u64,
+        xy: u64,
+        yy: u64,
+        code: [u64; 3],
+        x_code: [u64; 3],
+        y_code: [u64; 3],
+        low_gap: [u32; 3],
+        high: [u32; 3],
+        samples: u32,
+        sides: u32,
+    }
+
+    struct Paint {
+        base: [i32; 3],
+        slope_x: [i32; 3],
+        slope_y: [i32; 3],
+        low: [u16; 3],
+        high: [u16; 3],
+        middle: [u16; 2],
+        boost: [u16; 2],
+        feature: u32,
+        age: u32,
+    }
+
+    struct SteadyArgs {
+        last: Address<Paint>,
+        keys: Address<u32>,
+        values: Address<u32>,
+        next_keys: Address<u32>,
+        next_values: Address<u32>,
+        cells: Address<u16>,
+        next_cells: Address<u16>,
+        earlier: Address<u32>,
+        matched: Address<u32>,
+        mask: u32,
+        columns: u32,
+        rows: u32,
+        share: u32,
+        follows: u32,
+        unused: u32,
+    }
+
     struct HierarchyArgs {
         width: u32,
         height: u32,

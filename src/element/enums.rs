@@ -68,6 +68,7 @@ gobject_enum!("GstSuperpixelOverlay", "Overlay", "The drawing in a frame.", Over
     MeanColor, "mean-color", "Mean color: every region in its mean color";
     MeanColorBoundaries, "mean-color-boundaries", "Mean color and boundaries: both of these";
     Labels, "labels", "Labels: one false color for each region, kept over time unless temporal=false";
+    Abstraction, "abstraction", "Abstraction: patches with smooth outlines, shaded, and lines of ink where they differ";
 });
 
 gobject_enum!("GstSuperpixelAnalytics", "Analytics", "The standard metadata of GStreamer 1.26 and newer.", Analytics {

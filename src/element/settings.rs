@@ -12,7 +12,7 @@ use crate::parameter::{About, Choose, Kind, Parameters, Range, Value, parameters
 use crate::params::{
     self, BOUNDARY_WIDTH, Boundaries, Drawing, Fill, Listed, Outputs, ParamSet, Params, THREADS,
 };
-use crate::post::hierarchy;
+use crate::post::{abstraction, hierarchy};
 
 use super::cuda::DeviceSettings;
 use super::enums::{self, Analytics, Backend, Overlay};
@@ -81,6 +81,7 @@ pub(super) struct Settings {
     pub overlay: Overlay,
     pub mean_in_linear_light: bool,
     pub boundaries: Boundaries,
+    pub abstraction: abstraction::Params,
     pub labels: bool,
     pub region_table: bool,
     pub neighbors: bool,
@@ -108,11 +109,12 @@ parameters!(Settings {
 pub(super) static LISTED: LazyLock<Vec<Listed>> = LazyLock::new(|| {
     let for_all = |kind| Listed { kind, users: Vec::new() };
     let own = Settings::LIST.iter().map(|parameter| parameter.kind);
+    let abstraction = abstraction::Params::LIST.iter().map(|parameter| parameter.kind);
     let device = DeviceSettings::LIST.iter().map(|parameter| parameter.kind);
     let algorithm = Kind::Choice(ALGORITHM, Algorithm::CHOICES);
     // The page of the studio shows them in this order.
     let library = [for_all(algorithm)].into_iter().chain(params::list());
-    library.chain(own.chain(device).map(for_all)).collect()
+    library.chain(own.chain(abstraction).chain(device).map(for_all)).collect()
 });
 
 impl Default for Settings {
@@ -132,6 +134,7 @@ impl Default for Settings {
             overlay: Overlay::Boundaries,
             mean_in_linear_light: false,
             boundaries: Boundaries::default(),
+            abstraction: abstraction::Params::default(),
             labels: true,
             region_table: true,
             neighbors: false,
@@ -212,6 +215,9 @@ impl Settings {
             Overlay::MeanColor => Some(Drawing { fill: Fill::MeanColor, boundaries: None }),
             Overlay::MeanColorBoundaries => Some(Drawing { fill: Fill::MeanColor, boundaries }),
             Overlay::Labels => Some(Drawing { fill: Fill::Labels, boundaries: None }),
+            Overlay::Abstraction => {
+                Some(Drawing { fill: Fill::Abstraction(self.abstraction), boundaries: None })
+            }
         }
     }
 
@@ -220,7 +226,7 @@ impl Settings {
         Outputs {
             table: self.labels && self.region_table,
             neighbors: self.labels && self.neighbors,
-            mean_color: self.drawing().is_some_and(|drawing| drawing.fill == Fill::MeanColor),
+            mean_color: self.drawing().is_some_and(|drawing| drawing.fill.needs_mean_color()),
             linear_light: self.mean_in_linear_light,
         }
     }
@@ -233,15 +239,16 @@ impl Settings {
     fn set(&mut self, name: &str, value: &glib::Value) -> error::Result<()> {
         let set = from_gobject(kind(name), value).and_then(|value| {
             // Each name is in one of the lists.
-            let own = Parameters::set(self, name, value).or_else(|| self.device.set(name, value));
-            own.or_else(|| self.library.set(name, value))
+            let own = Parameters::set(self, name, value).or_else(|| self.abstraction.set(name, value));
+            own.or_else(|| self.device.set(name, value)).or_else(|| self.library.set(name, value))
         });
         set.unwrap_or_else(|| unimplemented!("property {name}"))
     }
 
     /// Value of a parameter; nothing where there is none of that name.
     pub(super) fn value(&self, name: &str) -> Option<Value> {
-        Parameters::get(self, name).or_else(|| self.device.get(name)).or_else(|| self.library.get(name))
+        let own = Parameters::get(self, name).or_else(|| self.abstraction.get(name));
+        own.or_else(|| self.device.get(name)).or_else(|| self.library.get(name))
     }
 
     /// Value of a property.

@@ -162,6 +162,53 @@ impl<'a> FrameMut<'a> {
     }
 }
 
+impl FrameMut<'_> {
+    /// Bands of `rows` pixel rows, an even number, with what belongs to them of every channel's plane: they can be drawn
+    /// independently of each other. The last may be lower.
+    pub(crate) fn bands_mut(&mut self, rows: usize) -> impl IndexedParallelIterator<Item = Band<'_>> {
+        let layout = self.info.format.layout();
+        let bands = (self.info.geometry.height as usize).div_ceil(rows);
+        let rows_of = |plane: usize| {
+            let channel = (0..3).find(|&c| layout.channels[c].plane == plane);
+            channel.map_or(rows, |c| rows >> layout.shared(c)[1])
+        };
+        let strides = self.strides;
+        let [a, b, c, _] = &mut self.planes;
+        let (a, b) = (bands_or_none(a, strides[0], rows_of(0), bands), bands_or_none(b, strides[1], rows_of(1), bands));
+        let c = bands_or_none(c, strides[2], rows_of(2), bands);
+        a.zip(b).zip(c).map(move |((a, b), c)| Band { planes: [a, b, c], strides })
+    }
+}
+
+/// Some rows of a plane at a time; for a missing plane, `count` empty ones.
+fn bands_or_none(
+    plane: &mut [u8],
+    stride: usize,
+    rows: usize,
+    count: usize,
+) -> impl IndexedParallelIterator<Item = &mut [u8]> {
+    if plane.is_empty() {
+        Either::Left((0..count).into_par_iter().map(|_| Default::default()))
+    } else {
+        Either::Right(plane.par_chunks_mut(stride.saturating_mul(rows)))
+    }
+}
+
+/// Rows of each channel's plane, see [`FrameMut::bands_mut`].
+pub(crate) struct Band<'a> {
+    planes: [&'a mut [u8]; 3],
+    strides: [usize; MOST_PLANES],
+}
+
+impl Band<'_> {
+    /// Row `y` of the band's part of a plane, or into the padding.
+    #[inline]
+    pub fn row(&mut self, plane: usize, y: usize) -> &mut [u8] {
+        let (start, plane) = (y * self.strides[plane], &mut *self.planes[plane]);
+        &mut plane[start..]
+    }
+}
+
 /// The rows of a plane, `rows` at a time, 1 or 2; for a missing plane, `count` empty ones.
 fn pairs_or_none(
     plane: &mut [u8],

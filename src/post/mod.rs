@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
-//! The stages behind every algorithm: connectivity, merging, refinement, statistics, overlay.
+//! The stages behind every algorithm: connectivity, merging, refinement, statistics, overlay, abstraction.
 
+pub mod abstraction;
 mod color_sums;
 pub mod connectivity;
 pub mod hierarchy;

@@ -21,6 +21,7 @@ mod oracle;
 #[path = "../pictures/mod.rs"]
 mod pictures;
 
+mod abstraction;
 mod arrays;
 #[cfg(feature = "gst")]
 mod async_depth;

@@ -115,6 +115,12 @@ template <class T> __forceinline__ T __reduce_add_sync(unsigned mask, T value) {
   return out;
 }
 
+inline unsigned __dp4a(unsigned a, unsigned b, unsigned sum) {
+  for (unsigned shift = 0; shift < 32; shift += 8) sum += (a >> shift & 0xff) * (b >> shift & 0xff);
+  return sum;
+}
+inline float __fsqrt_rn(float value) { return __builtin_sqrtf(value); }
+
 template <class T> T __ldcg(const T *at) { return *(const volatile T *)at; }
 inline uint4 __ldcg(const uint4 *at) { return *at; }
 inline uint2 __ldcg(const uint2 *at) { return *at; }
@@ -174,6 +180,8 @@ inline float __int_as_float(int value) { return emulator::from_bits<float>(emula
 using std::ceil;
 using std::fabs;
 using std::floor;
+using std::fmax;
+using std::fmin;
 using std::rint;
 inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
   const uint64_t both = (uint64_t)b << 32 | a;

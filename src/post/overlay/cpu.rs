@@ -15,6 +15,7 @@ use crate::error::Result;
 use crate::image::{Channel, Family, FrameInfo, FrameMut, Labels, Layout, NO_LABEL, PackedRgb, RowPair};
 use crate::params::{BOUNDARY_WIDTH, Boundaries, Drawing, Fill};
 use crate::plan::Plan;
+use crate::post::abstraction::cpu::Abstraction;
 
 /// Columns that are drawn at a time; an even number.
 const BLOCK: usize = 512;
@@ -28,6 +29,9 @@ pub(crate) struct Overlay {
     yuv: Yuv,
     /// Thin boundary, widened along rows; nonzero where it is set.
     marks: Array<u8>,
+    plan: Plan,
+    /// Made for the first frame that asks for it.
+    abstraction: Option<Box<Abstraction>>,
 }
 
 /// The color of a region in the frame's own channels.
@@ -46,6 +50,8 @@ impl Overlay {
             packed_bytes,
             yuv: Yuv::new(&info),
             marks,
+            plan: plan.clone(),
+            abstraction: None,
         })
     }
 
@@ -283,6 +289,9 @@ impl backend::Overlay<Cpu> for Overlay {
     ) -> Result<()> {
         self.info.check(frame.info())?;
         labels.check(self.info.geometry)?;
+        if let (Some(abstraction), false) = (&mut self.abstraction, matches!(drawing.fill, Fill::Abstraction(_))) {
+            abstraction.forget();
+        }
         match drawing.fill {
             Fill::None => {}
             Fill::MeanColor => {
@@ -290,6 +299,13 @@ impl backend::Overlay<Cpu> for Overlay {
                 self.fill(frame, labels, |label| {
                     buffers.means.get(usize::from(label)).copied().unwrap_or(fallback)
                 });
+            }
+            Fill::Abstraction(params) => {
+                let abstraction = match &mut self.abstraction {
+                    Some(abstraction) => abstraction,
+                    none => none.insert(Box::new(Abstraction::new(&self.cpu, &self.plan, &params)?)),
+                };
+                abstraction.draw(frame, buffers, labels, &params)?;
             }
             Fill::Labels => {
                 self.fill(frame, labels, |label| {

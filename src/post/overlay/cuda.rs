@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Stage `overlay` on a CUDA device: one launch.
+//! Stage `overlay` on a CUDA device: one launch, for an abstraction three.
 
 use super::native;
 use crate::backend;
@@ -15,8 +15,12 @@ use crate::error::Result;
 use crate::image::FrameInfo;
 use crate::params::{Drawing, Fill};
 use crate::plan::Plan;
+use crate::post::abstraction::cuda::Abstraction;
 
 pub(crate) struct Overlay {
+    plan: Plan,
+    /// Made for the first frame that asks for it.
+    abstraction: Option<Box<Abstraction>>,
     kernel: draw::Kernel,
     info: FrameInfo,
     yuv: Yuv,
@@ -25,7 +29,7 @@ pub(crate) struct Overlay {
 impl Overlay {
     pub fn new(cuda: &Cuda, plan: &Plan) -> Result<Self> {
         let kernel = cuda.device.kernel(draw::KERNEL, "overlay")?;
-        Ok(Self { kernel, info: plan.frame, yuv: Yuv::new(&plan.frame) })
+        Ok(Self { plan: plan.clone(), abstraction: None, kernel, info: plan.frame, yuv: Yuv::new(&plan.frame) })
     }
 }
 
@@ -39,6 +43,22 @@ impl backend::Overlay<Cuda> for Overlay {
     ) -> Result<()> {
         self.info.check(frame.info())?;
         frame.check_context(&buffers.queue.cuda)?;
+        if let Fill::Abstraction(params) = &drawing.fill {
+            check("overlay", buffers.queue.cuda.device.context.bind_to_thread())?;
+            let _access = frame.access(&buffers.queue.cuda, Kind::Write)?;
+            let abstraction = match &mut self.abstraction {
+                Some(abstraction) => abstraction,
+                none => none.insert(Box::new(Abstraction::new(
+                    &buffers.queue.cuda,
+                    &self.plan,
+                    buffers.max_regions,
+                    params,
+                )?)),
+            };
+            abstraction.draw(frame, buffers, params)?;
+        } else if let Some(abstraction) = &mut self.abstraction {
+            abstraction.forget();
+        }
         let [alpha, r, g, b] = drawing.boundaries.map_or(0, |b| b.color).to_be_bytes();
         let color = native(&self.info, &self.yuv, [r, g, b]);
         let shape = DrawArgs {
@@ -47,6 +67,7 @@ impl backend::Overlay<Cuda> for Overlay {
                 Fill::None => 0,
                 Fill::MeanColor => 1,
                 Fill::Labels => 2,
+                Fill::Abstraction(_) => 0,
             },
             width: drawing.boundaries.map_or(0, |b| b.width),
             alpha: u32::from(alpha),

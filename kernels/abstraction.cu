@@ -1,0 +1,494 @@
+// SPDX-License-Identifier: MPL-2.0
+// Abstraction, a drawing of stage `overlay`: patches with smooth outlines; mirrors src/post/abstraction/cpu.rs, and the rule stands in
+// src/post/abstraction/mod.rs.
+#include "block.cuh"
+#include "draw.cuh"
+#include "features.cuh"
+#include "tracks.cuh"
+
+// Pixels on either side that the widest Gaussian reaches, and the window of a tile with them: a row is two words of a warp.
+#define MOST_RADIUS 15
+#define WINDOW (TILE + 2 * MOST_RADIUS)
+static_assert(WINDOW <= 64, "a row of the window has a bit for each pixel");
+// One px, where distances from an outline are meant; also the whole of a share.
+#define PX 256
+// Steps of a relative difference, and where the tables of `AbstractionArgs` begin: distances at the wide and at the narrow scale, weights.
+#define DIFFERENCES 1024
+#define NEAR_TABLE (DIFFERENCES + 1)
+#define BOOST_TABLE (2 * (DIFFERENCES + 1))
+#define BOOST_WIDTHS 64
+// Contrasts in 1/8 Delta E, see `SHARP` and `INKED` of src/post/abstraction/rule.rs.
+#define SHARP_FROM 160u
+#define SHARP_FULL 320u
+#define INKED_FROM 64u
+#define INKED_FULL 320u
+
+#define LEAST_SAMPLES 8
+#define RIDGE 4.0
+
+// Side of the cells of which one pixel's label is kept, and the share of regions with an earlier paint below which a frame is a cut; see
+// src/post/abstraction/steady.rs.
+#define CELL 8
+#define CUT_SHARE 4
+#define NO_REGION 0xffffffffu
+#define NO_KEY 0u
+
+// Columns of a warp in `abstraction_measure`: two a lane.
+#define MEASURED_WIDTH 64
+
+// The greatest of the lanes from `start` to this one, as `run_sum` adds them up.
+__device__ __forceinline__ u32 run_max(u32 value, u32 start) {
+#pragma unroll
+  for (u32 step = 1; step < 32; step *= 2) {
+    const u32 before = __shfl_up_sync(FULL_WARP, value, step);
+    if (lane_id() >= start + step) value = max(value, before);
+  }
+  return value;
+}
+
+// Counts a side of two pixels.
+__device__ __forceinline__ void add_side(Moments *moments, u32 a, u32 b) {
+  if (a == b || a == NO_LABEL || b == NO_LABEL) return;
+  atomicAdd(&moments[a].sides, 1u);
+  atomicAdd(&moments[b].sides, 1u);
+}
+
+// Adds a sample a lane, `step` columns apart from column `first` of row y on, to their regions, each run of a label at once.
+__device__ __forceinline__ void add_samples(Moments *moments, const FrameArgs &frame, u32 label, u32 first, u32 step, u32 y) {
+  const u32 lane = lane_id(), x = first + step * lane;
+  u32 code[3] = {0, (u32)frame.neutral, (u32)frame.neutral};
+  if (label != NO_LABEL) {
+    const u32 channels = frame.family == FAMILY_GRAY ? 1 : 3;
+    for (u32 c = 0; c < channels; c++) {
+      const u32 column = c ? x >> frame.shared[0] : x, row = c ? y >> frame.shared[1] : y;
+      code[c] = load_code(frame, frame.plane[c] + (size_t)row * frame.stride[c] + (size_t)column * frame.step[c] + frame.offset[c], c);
+    }
+  }
+  const u32 before = __shfl_up_sync(FULL_WARP, label, 1);
+  const u32 starts = __ballot_sync(FULL_WARP, lane == 0 || before != label), start = run_start(starts, lane);
+  const bool is_last = lane == 31 || starts >> (lane + 1) & 1;
+  u32 sum[3], at_sum[3], high[3], gap[3];
+#pragma unroll
+  for (u32 c = 0; c < 3; c++) {
+    sum[c] = run_sum<32>(code[c], start);
+    at_sum[c] = run_sum<32>(code[c] * lane, start);
+    high[c] = run_max(code[c], start);
+    gap[c] = run_max(0xffffu - code[c], start);
+  }
+  if (!is_last || label == NO_LABEL) return;
+  // Lanes and their squares, added up from `start` on.
+  const u32 n = lane + 1 - start, lanes = n * (start + lane) / 2;
+  const u32 squares = lane * (lane + 1) * (2 * lane + 1) / 6 - (start ? (start - 1) * start * (2 * start - 1) / 6 : 0);
+  const u64 sum_x = (u64)n * first + step * lanes;
+  Moments *to = &moments[label];
+  atomicAdd(&to->samples, n);
+  atomicAdd(&to->x, sum_x);
+  atomicAdd(&to->y, (u64)n * y);
+  atomicAdd(&to->xx, (u64)n * first * first + 2ull * first * step * lanes + step * step * squares);
+  atomicAdd(&to->xy, sum_x * y);
+  atomicAdd(&to->yy, (u64)n * y * y);
+#pragma unroll
+  for (u32 c = 0; c < 3; c++) {
+    atomicAdd(&to->code[c], (u64)sum[c]);
+    atomicAdd(&to->x_code[c], (u64)first * sum[c] + step * at_sum[c]);
+    atomicAdd(&to->y_code[c], (u64)y * sum[c]);
+    atomicMax(&to->high[c], high[c]);
+    atomicMax(&to->low_gap[c], gap[c]);
+  }
+}
+
+// Where `insert_key` begins.
+__device__ __forceinline__ u32 first_slot(u32 key, u32 mask) { return key * 0x9e3779b1u >> 7 & mask; }
+
+// Finds the region of the last frame that each track has, and keeps a label of each cell; the next table is emptied. The threads of
+// the grid share the work.
+__device__ __forceinline__ void look_back(const SteadyArgs &steady, const Track *tracks, const u16 *labels, const FrameArgs &frame,
+                                          u32 label_stride, u32 count) {
+  const u32 first = (blockIdx.y * gridDim.x + blockIdx.x) * TILE_THREADS + threadIdx.x;
+  const u32 all = gridDim.x * gridDim.y * TILE_THREADS;
+  for (u32 i = first; i <= steady.mask; i += all) steady.next_keys[i] = NO_KEY;
+  for (u32 i = first; i < steady.columns * steady.rows; i += all) {
+    const u32 x = min(i % steady.columns * CELL + CELL / 2, frame.width - 1);
+    const u32 y = min(i / steady.columns * CELL + CELL / 2, frame.height - 1);
+    steady.next_cells[i] = labels[(size_t)y * label_stride + x];
+  }
+  for (u32 i = first; i < count; i += all) {
+    const u32 id = tracks[i].id;
+    u32 earlier = NO_REGION;
+    if (steady.follows && id != NO_KEY) {
+      for (u32 slot = first_slot(id, steady.mask);; slot = (slot + 1) & steady.mask) {
+        const u32 key = steady.keys[slot];
+        if (key == NO_KEY) break;
+        if (key != id) continue;
+        const u32 label = steady.values[slot];
+        // A gap in its ages: other frames came between.
+        if (tracks[i].age == steady.last[label].age + 1) earlier = label;
+        break;
+      }
+    }
+    steady.earlier[i] = earlier;
+    if (earlier != NO_REGION) atomicAdd(steady.matched, 1u);
+  }
+}
+
+// The samples and boundaries of all regions, and their tracks in the last frame.
+// Grid: tiles of 64 x 32 px; block: TILE_THREADS, a lane two columns, four rows a warp.
+// In: labels [height][label_stride], the frame, the number of regions, tracks [regions], null without temporal mode.
+// Out: moments [regions], added to; what `look_back` writes.
+// Race-free: sums are integers, added by atomics, and ranges are maxima. In `look_back` a thread writes its own items.
+KERNEL __launch_bounds__(TILE_THREADS)
+    abstraction_measure(const u32 *__restrict__ counters, const u16 *__restrict__ labels, const Track *__restrict__ tracks,
+                        Moments *__restrict__ moments, FrameArgs frame, AbstractionArgs args, SteadyArgs steady) {
+  after_last_kernel(counters, steady);
+  if (steady.share < PX) look_back(steady, tracks, labels, frame, args.label_stride, counters[REGIONS]);
+  const u32 lane = lane_id(), left = blockIdx.x * MEASURED_WIDTH, x = left + 2 * lane;
+  const u32 top = blockIdx.y * TILE + threadIdx.x / 32 * 4;
+  const auto label_at = [&](u32 x, u32 y) {
+    return x < frame.width && y < frame.height ? (u32)labels[(size_t)y * args.label_stride + x] : NO_LABEL;
+  };
+  u32 here[2] = {label_at(x, top), label_at(x + 1, top)};
+  for (u32 y = top; y < min(top + 4, frame.height); y++) {
+    const u32 below[2] = {label_at(x, y + 1), label_at(x + 1, y + 1)};
+    u32 next = __shfl_down_sync(FULL_WARP, here[0], 1);
+    if (lane == 31) next = label_at(x + 2, y);
+    add_side(moments, here[0], here[1]);
+    add_side(moments, here[1], next);
+    add_side(moments, here[0], below[0]);
+    add_side(moments, here[1], below[1]);
+    if (args.shading && y % args.sample_step == 0) {
+      add_samples(moments, frame, here[0], left, 2, y);
+      if (args.sample_step == 1) add_samples(moments, frame, here[1], left + 1, 2, y);
+    }
+    here[0] = below[0];
+    here[1] = below[1];
+  }
+}
+
+// The weight of a region at a scale of `deviation` / 256 px: `Rule::boost` of src/post/abstraction/rule.rs.
+__device__ __forceinline__ u16 boost_of(const u16 *tables, u32 area, u32 sides, u32 deviation) {
+  const u64 width = 16ull * 2 * PX * area / max((u64)sides * deviation, 1ull);
+  return tables[BOOST_TABLE + (u32)min(width, (u64)BOOST_WIDTHS)];
+}
+
+__device__ __forceinline__ double limited(double value, double most) { return fmin(fmax(value, -most), most); }
+
+__device__ __forceinline__ i32 value_of(const Paint &paint, u32 c, i32 x, i32 y) {
+  return paint.base[c] + paint.slope_x[c] * (x - paint.middle[0]) + paint.slope_y[c] * (y - paint.middle[1]);
+}
+
+__device__ __forceinline__ u32 code_of(const Paint &paint, const AbstractionArgs &args, u32 c, i32 x, i32 y) {
+  return (u32)clamp(value_of(paint, c, x, y) >> args.fraction, paint.low[c], paint.high[c]);
+}
+
+// Part of PX that a value has gone from `from` to `to`.
+__device__ __forceinline__ u32 part(u32 value, u32 from, u32 to) {
+  return value <= from ? 0 : min(PX * (value - from) / (to - from), (u32)PX);
+}
+
+// How unlike the colors of two regions are, in 1/8 Delta E. The square is below 2^24.
+__device__ __forceinline__ u32 contrast_of(u32 a, u32 b) {
+  const i32 d0 = feature_0(a) - feature_0(b), d1 = feature_1(a) - feature_1(b), d2 = feature_2(a) - feature_2(b);
+  return (u32)__fsqrt_rn((float)(d0 * d0 + d1 * d1 + d2 * d2));
+}
+
+__device__ __forceinline__ i32 eased(i32 from, i32 to, u32 share) {
+  return from + (i32)((((i64)to - from) * (i64)share + 128) >> 8);
+}
+__device__ __forceinline__ u16 stepped(u16 from, u16 to, u32 share) {
+  const u32 far = to > from ? to - from : from - to, way = max(far * share >> 8, (u32)(from != to));
+  return (u16)(to > from ? from + way : from - way);
+}
+
+// `Paint::eased` of src/post/abstraction/steady.rs.
+__device__ __forceinline__ void ease(Paint &paint, const Paint &last, u32 share) {
+  share = max(share, part(contrast_of(paint.feature, last.feature), SHARP_FROM, SHARP_FULL));
+#pragma unroll
+  for (u32 c = 0; c < 3; c++) {
+    paint.base[c] = eased(value_of(last, c, paint.middle[0], paint.middle[1]), paint.base[c], share);
+    paint.slope_x[c] = eased(last.slope_x[c], paint.slope_x[c], share);
+    paint.slope_y[c] = eased(last.slope_y[c], paint.slope_y[c], share);
+    paint.low[c] = stepped(last.low[c], paint.low[c], share);
+    paint.high[c] = stepped(last.high[c], paint.high[c], share);
+  }
+#pragma unroll
+  for (u32 i = 0; i < 2; i++) paint.boost[i] = stepped(last.boost[i], paint.boost[i], share);
+}
+
+// A color in the frame's own channels as a feature of `lab`.
+__device__ __forceinline__ u32 feature_of_codes(const FrameArgs &frame, const SpaceArgs &lab, const u32 *tables, const u32 (&color)[3]) {
+  u32 rgb[3];
+  if (is_wide(frame)) to_rgb<true>(frame, frame.layout, color, rgb);
+  else to_rgb<false>(frame, frame.layout, color, rgb);
+  const u32 white = 2 * frame.neutral - 1;
+#pragma unroll
+  for (u32 c = 0; c < 3; c++) rgb[c] = (510 * rgb[c] + white) / (2 * white);
+  return feature_of(lab, (const u16 *)tables, (const u16 *)tables + 2 * CURVE_WORDS, rgb);
+}
+
+// The paint of every region; moments are zero afterwards, for the next frame.
+// Grid: a thread a region; block: TABLE_THREADS.
+// In: moments, regions, means, tracks [regions], their number; `lab`; what `look_back` has written.
+// Out: paints [regions]; moments; the next table of tracks.
+// Race-free: a thread writes its own region's. Slots are taken by compare-and-swap; whoever took one writes its value, which nobody
+// reads here.
+KERNEL __launch_bounds__(TABLE_THREADS)
+    abstraction_paint(const u32 *__restrict__ counters, Moments *__restrict__ moments, const RegionSums *__restrict__ regions,
+                      const u64 *__restrict__ means, const Track *__restrict__ tracks, Paint *__restrict__ paints,
+                      const u16 *__restrict__ tables, const u32 *__restrict__ lab_tables, FrameArgs frame, SpaceArgs lab,
+                      AbstractionArgs args, SteadyArgs steady) {
+  after_last_kernel(counters, steady);
+  const u32 label = blockIdx.x * TABLE_THREADS + threadIdx.x, count = counters[REGIONS];
+  if (label >= count) return;
+  const Moments sums = moments[label];
+  moments[label] = Moments{};
+  const u64 packed = means[label];
+  u32 mean[3];
+  Paint paint = {};
+#pragma unroll
+  for (u32 c = 0; c < 3; c++) {
+    mean[c] = (u32)(packed >> 16 * c) & 0xffffu;
+    paint.base[c] = (i32)(mean[c] << args.fraction) + (1 << (args.fraction - 1));
+    paint.low[c] = paint.high[c] = (u16)mean[c];
+  }
+  const RegionSums region = regions[label];
+  const u64 twice = 2ull * max(region.area, 1u);
+  paint.middle[0] = (u16)((2 * region.x + twice / 2) / twice);
+  paint.middle[1] = (u16)((2 * region.y + twice / 2) / twice);
+  if (args.shading && sums.samples >= LEAST_SAMPLES) {
+    const double n = sums.samples, x = sums.x, y = sums.y, ridge = n * n * RIDGE;
+    const double xx = n * (double)sums.xx - x * x + ridge, yy = n * (double)sums.yy - y * y + ridge;
+    const double xy = n * (double)sums.xy - x * y, determinant = xx * yy - xy * xy;
+    const double one = 1u << args.fraction, steepest = args.steepest;
+    const double column = paint.middle[0], row = paint.middle[1];
+#pragma unroll
+    for (u32 c = 0; c < 3; c++) {
+      const double code = sums.code[c];
+      const double x_code = n * (double)sums.x_code[c] - x * code, y_code = n * (double)sums.y_code[c] - y * code;
+      const double slope_x = limited(floor((yy * x_code - xy * y_code) / determinant * one + 0.5), steepest);
+      const double slope_y = limited(floor((xx * y_code - xy * x_code) / determinant * one + 0.5), steepest);
+      const double moved = slope_x * (column - x / n) + slope_y * (row - y / n);
+      paint.base[c] += (i32)floor(moved + 0.5);
+      paint.slope_x[c] = (i32)slope_x;
+      paint.slope_y[c] = (i32)slope_y;
+      paint.low[c] = (u16)min(0xffffu - sums.low_gap[c], mean[c]);
+      paint.high[c] = (u16)max(sums.high[c], mean[c]);
+    }
+  }
+  paint.boost[0] = boost_of(tables, region.area, sums.sides, args.deviation);
+  paint.boost[1] = boost_of(tables, region.area, sums.sides, PX);
+  paint.feature = feature_of_codes(frame, lab, lab_tables, mean);
+  if (steady.share < PX) {
+    paint.age = tracks[label].age;
+    if (steady.follows && CUT_SHARE * *steady.matched >= count) {
+      u32 earlier = steady.earlier[label];
+      if (earlier == NO_REGION) {
+        const u32 there = steady.cells[paint.middle[1] / CELL * steady.columns + paint.middle[0] / CELL];
+        if (there != NO_LABEL) earlier = there;
+      }
+      if (earlier != NO_REGION) ease(paint, steady.last[earlier], steady.share);
+    }
+#pragma unroll
+    for (u32 c = 0; c < 3; c++) mean[c] = code_of(paint, args, c, paint.middle[0], paint.middle[1]);
+    paint.feature = feature_of_codes(frame, lab, lab_tables, mean);
+    const u32 id = tracks[label].id;
+    if (id != NO_KEY) {
+      u32 *const keys = steady.next_keys;
+      const Inserted taken = insert_key<NO_KEY>(id, steady.mask, [=](u32 slot) { return keys + slot; });
+      if (taken.fresh) steady.next_values[taken.slot] = label;
+    }
+  }
+  paints[label] = paint;
+}
+
+// The labels of a tile and those around it, and what one region weighs there.
+struct OutlineTile {
+  u16 label[WINDOW][WINDOW + 2];
+  u64 inside[WINDOW];        // one bit for each pixel of a row that is in the region
+  u8 along[TILE][WINDOW + 6];  // by columns: sums along rows, in which 128 is all
+  u32 least[TILE_THREADS / 32];
+};
+
+// Largest and second largest weight at a pixel, each as the weight above the complement of its label: the lower label of equal ones first.
+struct Top {
+  u32 first, second;
+};
+__device__ __forceinline__ u32 key_of(u32 weight, u32 label) { return weight ? weight << 16 | (0xffffu - label) : 0; }
+__device__ __forceinline__ u32 weight_of(u32 key) { return key >> 16; }
+__device__ __forceinline__ u32 label_of(u32 key) { return 0xffffu - (key & 0xffffu); }
+__device__ __forceinline__ void offer(Top &top, u32 key) {
+  top.second = max(top.second, min(top.first, key));
+  top.first = max(top.first, key);
+}
+
+// The least label of the window above `last`, NO_LABEL if there is none; the pixels with lower ones have had their turn. All threads
+// of the block call it and get the same. Two barriers.
+__device__ __forceinline__ u32 next_label(OutlineTile &tile, u32 rows, u32 columns, i32 last) {
+  u32 least = NO_LABEL;
+  for (u32 y = threadIdx.x / 32; y < rows; y += TILE_THREADS / 32) {
+    for (u32 x = lane_id(); x < columns; x += 32) {
+      const u32 label = tile.label[y][x];
+      if ((i32)label > last) least = min(least, label);
+    }
+  }
+#pragma unroll
+  for (u32 step = 16; step > 0; step /= 2) least = min(least, __shfl_xor_sync(FULL_WARP, least, step));
+  __syncthreads();
+  if (lane_id() == 0) tile.least[threadIdx.x / 32] = least;
+  __syncthreads();
+#pragma unroll
+  for (u32 i = 0; i < TILE_THREADS / 32; i++) least = min(least, tile.least[i]);
+  return least;
+}
+
+// Offers a region to the four pixels of a thread. All threads of the block call it; two barriers, and none may write `inside` or
+// `along` before the next.
+__device__ __forceinline__ void add_region(OutlineTile &tile, const AbstractionArgs &args, u32 label, u32 boost, Top (&top)[4]) {
+  const u32 lane = lane_id(), warp = threadIdx.x / 32, rows = TILE + 2 * args.radius, columns = rows;
+  for (u32 y = warp; y < rows; y += TILE_THREADS / 32) {
+    const u32 low = __ballot_sync(FULL_WARP, tile.label[y][lane] == label);
+    const u32 high = __ballot_sync(FULL_WARP, 32 + lane < columns && tile.label[y][32 + lane % (WINDOW - 32)] == label);
+    if (lane == 0) tile.inside[y] = low | (u64)high << 32;
+  }
+  __syncthreads();
+  const u32 taps = 0xffffffffu >> (31 - 2 * args.radius);
+  for (u32 y = warp; y < rows; y += TILE_THREADS / 32) {
+    const u32 bits = (u32)(tile.inside[y] >> lane) & taps;
+    u32 sum = 0;
+#pragma unroll
+    for (u32 i = 0; i < 8; i++) sum += __popc(bits & args.weight_bits[i]) << i;
+    tile.along[lane][y] = (u8)sum;
+  }
+  __syncthreads();
+  // Four rows at once: a word holds those of four pixels below each other.
+  const u32 *along = (const u32 *)&tile.along[lane][4 * warp];
+  u32 down[4] = {0, 0, 0, 0};
+  for (u32 i = 0; i < args.down_words; i++) {
+    const u32 word = along[i];
+#pragma unroll
+    for (u32 j = 0; j < 4; j++) down[j] = __dp4a(word, args.down[j][i], down[j]);
+  }
+#pragma unroll
+  for (u32 j = 0; j < 4; j++) offer(top[j], key_of(2 * down[j] * boost >> 16, label));
+}
+
+__device__ __forceinline__ u32 relative_difference(u32 a, u32 b) { return DIFFERENCES * (max(a, b) - min(a, b)) / (a + b); }
+
+// The patches of a tile; a thread has four pixels below each other.
+struct Patches {
+  const OutlineTile &tile;
+  const FrameArgs &frame;
+  const AbstractionArgs &args;
+  const Paint *paints;
+  const u16 *tables;
+  const Top (&top)[4];
+
+  __device__ __forceinline__ bool is_on(i32) const { return false; }
+
+  __device__ __forceinline__ bool fill(i32 row, i32 x, i32 y, u32 (&color)[3]) const {
+    const u32 own = tile.label[row + args.radius][lane_id() + args.radius];
+    if (own == NO_LABEL) return false;
+    const u32 channels = frame.family == FAMILY_GRAY ? 1 : 3;
+    const Top both = top[row % 4];
+    if (!both.first) return false;
+    const Paint *paint = &paints[label_of(both.first)];
+    if (!both.second) {
+      for (u32 c = 0; c < channels; c++) color[c] = code_of(*paint, args, c, x, y);
+      return true;
+    }
+    const Paint *beside = &paints[label_of(both.second)];
+    const u32 contrast = contrast_of(paint->feature, beside->feature);
+    i32 distance = tables[relative_difference(weight_of(both.first), weight_of(both.second))];
+    const i32 sharp = args.keeps_corners ? (i32)part(contrast, SHARP_FROM, SHARP_FULL) : 0;
+    if (sharp) {
+      u32 a, b;
+      narrow_weights(row, label_of(both.first), label_of(both.second), a, b);
+      a = a * paint->boost[1] >> 8;
+      b = b * beside->boost[1] >> 8;
+      if (a + b) {
+        i32 near = tables[NEAR_TABLE + relative_difference(a, b)];
+        if (a < b) near = -near;
+        distance = (distance * (PX - sharp) + near * sharp) >> 8;
+      }
+    }
+    if (distance < 0) {
+      const Paint *other = paint;
+      paint = beside;
+      beside = other;
+      distance = -distance;
+    }
+    const u32 coverage = (u32)min(PX / 2 + distance, PX), ink = ink_at(contrast, distance);
+    for (u32 c = 0; c < channels; c++) {
+      const u32 here = code_of(*paint, args, c, x, y), there = code_of(*beside, args, c, x, y);
+      const u32 mixed = (here * coverage + there * (PX - coverage) + 128) >> 8;
+      color[c] = (mixed * (PX - ink) + args.ink_color[c] * ink + 128) >> 8;
+    }
+    return true;
+  }
+
+  // Weights of two regions at the narrow scale.
+  __device__ __forceinline__ void narrow_weights(i32 row, u32 first, u32 second, u32 &a, u32 &b) const {
+    // Binomial weights 1 4 6 4 1, four bits each.
+    const u32 narrow = 0x14641;
+    a = b = 0;
+#pragma unroll
+    for (u32 i = 0; i < 5; i++) {
+      const u16 *labels = &tile.label[row + args.radius - 2 + i][lane_id() + args.radius - 2];
+#pragma unroll
+      for (u32 j = 0; j < 5; j++) {
+        const u32 weight = (narrow >> 4 * i & 15) * (narrow >> 4 * j & 15), label = labels[j];
+        a += label == first ? weight : 0;
+        b += label == second ? weight : 0;
+      }
+    }
+  }
+
+  // Opacity of a line at a distance from its middle, of 256.
+  __device__ __forceinline__ u32 ink_at(u32 contrast, i32 distance) const {
+    const u32 strength = part(contrast, INKED_FROM, INKED_FULL), width = args.ink * strength >> 8;
+    const u32 covered = (u32)clamp((i32)width / 2 + PX / 2 - distance, 0, PX) * min(width, (u32)PX) >> 8;
+    const u32 opaque = covered * (96 + (160 * strength >> 8)) >> 8;
+    return (opaque * args.ink_alpha + 127) / 255;
+  }
+};
+
+// Draws the patches.
+// Grid: tiles of 32 x 32 px; block: TILE_THREADS, lane = column, four rows a warp.
+// In: labels [height][label_stride], paints [regions], tables as `AbstractionArgs` has them.
+// Out: the frame, in place; `matched`, zero.
+// Race-free: tiles begin at even rows and columns, so that a chroma sample has all its pixels in one tile and one thread that writes
+// it; no thread reads a sample of the frame but those it writes. Barriers separate the turns of regions.
+KERNEL __launch_bounds__(TILE_THREADS, 4)
+    abstraction_draw(const u16 *__restrict__ labels, const Paint *__restrict__ paints, const u16 *__restrict__ tables,
+                     u32 *__restrict__ matched, FrameArgs frame, AbstractionArgs args) {
+  after_last_kernel(labels, args);
+  // For the next frame.
+  if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) *matched = 0;
+  __shared__ OutlineTile tile;
+  const u32 lane = lane_id(), warp = threadIdx.x / 32, rows = TILE + 2 * args.radius;
+  const i32 left = blockIdx.x * TILE, top_row = blockIdx.y * TILE, width = frame.width, height = frame.height;
+  for (u32 y = warp; y < rows; y += TILE_THREADS / 32) {
+    const u16 *row = labels + (size_t)clamp(top_row + (i32)(y - args.radius), 0, height - 1) * args.label_stride;
+    for (u32 x = lane; x < rows; x += 32) tile.label[y][x] = row[clamp(left + (i32)(x - args.radius), 0, width - 1)];
+  }
+  // Words of columns are read past the last row.
+  if (warp == 0) {
+    for (u32 y = rows; y < WINDOW + 6; y++) tile.along[lane][y] = 0;
+  }
+  __syncthreads();
+  Top top[4] = {};
+  u32 label = next_label(tile, rows, rows, -1);
+  const u32 after = label == NO_LABEL ? NO_LABEL : next_label(tile, rows, rows, (i32)label);
+  bool is_one = label != NO_LABEL && after == NO_LABEL;
+  // Pixels outside of a mask weigh nothing, so one region alone needs no weights either.
+  if (is_one) {
+#pragma unroll
+    for (u32 j = 0; j < 4; j++) top[j].first = key_of(1, label);
+  } else {
+    while (label != NO_LABEL) {
+      add_region(tile, args, label, paints[label].boost[0], top);
+      label = next_label(tile, rows, rows, (i32)label);
+    }
+  }
+  const DrawArgs unlined = {};
+  draw_rows_of_any(Patches{tile, frame, args, paints, tables, top}, frame, unlined, left + (i32)lane, top_row, 4 * warp);
+}

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Abstraction on the CPU: a pass over the frame for the paints of regions, then tiles that are drawn in parallel.
+
+use rayon::prelude::*;
+
+use super::Params;
+use super::moments::BandMoments;
+use super::outline::{self, HEIGHT, Tile, WIDTH, difference};
+use super::paint::{Mixer, Moments, Paint, PlaneScale, part};
+use super::rule::{DIFFERENCES, INKED, PX, Rule, SHARP};
+use super::steady::Steady;
+use crate::buffers::cpu::FrameBuffers;
+use crate::color::{ColorSpace, ColorTables, Yuv};
+use crate::cpu::Cpu;
+use crate::cpu::memory::{self, Array};
+use crate::error::Result;
+use crate::image::{Band, Family, FrameInfo, FrameMut, Labels, Layout, NO_LABEL};
+use crate::plan::Plan;
+
+/// Name of the paints in errors about memory.
+const PAINTS: &str = "paints of regions";
+/// Regions per task.
+const TOGETHER: usize = 256;
+
+/// A tile's colors, by channel.
+type Codes = [[[u16; WIDTH]; HEIGHT]; 3];
+
+/// Memory of a task.
+#[derive(Clone)]
+struct Scratch {
+    tile: Tile,
+    codes: Codes,
+}
+
+pub(crate) struct Abstraction {
+    cpu: Cpu,
+    info: FrameInfo,
+    yuv: Yuv,
+    lab: &'static ColorTables,
+    rule: Rule,
+    params: Params,
+    bands: Vec<BandMoments>,
+    moments: Array<Moments>,
+    paints: Array<Paint>,
+    steady: Steady,
+    /// One for each row of tiles.
+    scratch: Array<Scratch>,
+}
+
+impl Abstraction {
+    pub fn new(cpu: &Cpu, plan: &Plan, params: &Params) -> Result<Self> {
+        let yuv = Yuv::new(&plan.frame);
+        let bands = cpu.threads().min(plan.frame.geometry.height() as usize);
+        Ok(Self {
+            cpu: cpu.clone(),
+            info: plan.frame,
+            rule: Rule::new(params, &plan.frame, &yuv),
+            yuv,
+            lab: ColorTables::shared(ColorSpace::Lab, 8)?,
+            params: *params,
+            bands: (0..bands).map(|_| BandMoments::default()).collect(),
+            moments: Array::new(),
+            paints: Array::new(),
+            steady: Steady::default(),
+            scratch: memory::filled(
+                "tiles of the abstraction",
+                (plan.frame.geometry.height() as usize).div_ceil(HEIGHT),
+                Scratch { tile: Tile::new(), codes: [[[0; WIDTH]; HEIGHT]; 3] },
+            )?,
+        })
+    }
+
+    /// Draws the regions of a frame, whose mean colors `buffers` has.
+    pub fn draw(
+        &mut self,
+        frame: &mut FrameMut<'_>,
+        buffers: &FrameBuffers,
+        labels: &Labels<'_>,
+        params: &Params,
+    ) -> Result<()> {
+        if buffers.means.is_empty() {
+            return Ok(());
+        }
+        if *params != self.params {
+            self.params = *params;
+            self.rule = Rule::new(params, &self.info, &self.yuv);
+        }
+        self.measure(frame, labels, buffers.means.len())?;
+        self.mix(buffers, labels)?;
+        let Self { cpu, info, rule, paints, scratch, .. } = self;
+        let scale = PlaneScale::new(info);
+        let painter = Painter { rule, paints, fraction: scale.fraction, layout: info.format.layout() };
+        cpu.run(|| {
+            let bands = frame.bands_mut(HEIGHT).zip(scratch.par_iter_mut()).enumerate();
+            bands.for_each(|(i, (mut band, Scratch { tile, codes }))| {
+                for left in (0..info.geometry.width() as usize).step_by(WIDTH) {
+                    painter.paint_tile(&mut band, labels, [left, i * HEIGHT], tile, codes);
+                }
+            });
+        });
+        Ok(())
+    }
+
+    /// Adds up the samples and boundaries of `count` regions.
+    fn measure(&mut self, frame: &FrameMut<'_>, labels: &Labels<'_>, count: usize) -> Result<()> {
+        let Self { cpu, info, rule, bands, moments, yuv, .. } = self;
+        let height = info.geometry.height() as usize;
+        let rows = height.div_ceil(bands.len());
+        let used = height.div_ceil(rows);
+        let (frame, samples, neutral) = (frame.as_frame(), rule.shading, yuv.neutral());
+        cpu.run(|| {
+            bands[..used].par_iter_mut().enumerate().try_for_each(|(i, band)| {
+                let rows = i * rows..((i + 1) * rows).min(height);
+                band.measure(&frame, labels, rows, samples, neutral)
+            })
+        })?;
+        memory::refill(moments, PAINTS, count, Moments::default())?;
+        bands[..used].iter().for_each(|band| band.add_to(moments));
+        Ok(())
+    }
+
+    /// Makes the paints.
+    fn mix(&mut self, buffers: &FrameBuffers, labels: &Labels<'_>) -> Result<()> {
+        let Self { cpu, info, rule, moments, paints, yuv, lab, steady, .. } = self;
+        memory::resize(paints, PAINTS, moments.len(), Paint::default())?;
+        let mixer = Mixer { rule, info, yuv, lab, scale: PlaneScale::new(info) };
+        cpu.run(|| {
+            let regions = buffers.sums.par_iter().zip(&buffers.means[..]).zip(&moments[..]);
+            paints.par_iter_mut().zip(regions).with_min_len(TOGETHER).for_each(|(paint, ((sums, mean), moments))| {
+                *paint = mixer.paint(sums, *mean, moments);
+            });
+        });
+        let tracks = buffers.temporal.as_ref().map_or(&[][..], |state| state.named());
+        if rule.share == PX as u32 || tracks.len() != paints.len() {
+            steady.forget();
+            return Ok(());
+        }
+        steady.ease(paints, tracks, info.geometry, rule);
+        cpu.run(|| {
+            paints.par_iter_mut().with_min_len(TOGETHER).for_each(|paint| mixer.refresh(paint));
+        });
+        steady.keep(paints, tracks, labels)
+    }
+
+    /// Forgets the last frame: the next does not follow it.
+    pub fn forget(&mut self) {
+        self.steady.forget();
+    }
+}
+
+/// What all tiles are drawn with.
+struct Painter<'a> {
+    rule: &'a Rule,
+    paints: &'a [Paint],
+    fraction: u32,
+    layout: &'static Layout,
+}
+
+impl Painter<'_> {
+    /// Draws a tile.
+    fn paint_tile(
+        &self,
+        band: &mut Band<'_>,
+        labels: &Labels<'_>,
+        at: [usize; 2],
+        tile: &mut Tile,
+        codes: &mut Codes,
+    ) {
+        match tile.load(labels, at, self.rule.radius) {
+            Some(NO_LABEL) => return,
+            Some(label) => {
+                for y in 0..tile.height {
+                    self.fill(codes, label, tile, 0..tile.width, y);
+                }
+            }
+            None => {
+                tile.find_outlines(self.rule, self.paints);
+                for y in 0..tile.height {
+                    self.paint_row(tile, codes, y);
+                }
+            }
+        }
+        store(band, self.layout, tile, codes);
+    }
+
+    /// Fills some pixels of a row with the paint of a region.
+    fn fill(&self, codes: &mut Codes, label: u16, tile: &Tile, columns: std::ops::Range<usize>, y: usize) {
+        let Some(paint) = self.paints.get(usize::from(label)) else { return };
+        let (left, top) = (tile.left + columns.start, tile.top + y);
+        let channels = if self.layout.family == Family::Gray { 1 } else { 3 };
+        for (c, codes) in codes.iter_mut().enumerate().take(channels) {
+            let codes = &mut codes[y][columns.clone()];
+            let (low, high) = (i32::from(paint.low[c]), i32::from(paint.high[c]));
+            if low == high {
+                codes.fill(paint.low[c]);
+                continue;
+            }
+            let first = paint.value(c, left, top);
+            for (i, code) in codes.iter_mut().enumerate() {
+                *code = ((first + paint.slope_x[c] * i as i32) >> self.fraction).clamp(low, high) as u16;
+            }
+        }
+    }
+
+    /// Paints a row of a tile: runs of one region first, then what is near an outline.
+    fn paint_row(&self, tile: &Tile, codes: &mut Codes, y: usize) {
+        let own = &tile.rows[y].label[0][..tile.width];
+        let mut start = 0;
+        for run in own.chunk_by(|a, b| a == b) {
+            self.fill(codes, run[0], tile, start..start + run.len(), y);
+            start += run.len();
+        }
+        let [most, second] = &tile.rows[y].weight;
+        for x in 0..tile.width {
+            if second[x] > 0 {
+                let (a, b) = (u32::from(most[x]), u32::from(second[x]));
+                self.mix(tile, codes, [x, y], [a, b]);
+            }
+        }
+    }
+
+    /// Mixes the color of a pixel from two regions, and the line between them.
+    fn mix(&self, tile: &Tile, codes: &mut Codes, [x, y]: [usize; 2], weights: [u32; 2]) {
+        let rule = self.rule;
+        let [own, other] = [0, 1].map(|i| tile.rows[y].label[i][x]);
+        let [mut paint, mut beside] = [own, other].map(|label| &self.paints[usize::from(label)]);
+        let contrast = paint.contrast(beside);
+        let mut distance = i32::from(rule.far[difference(weights[0], weights[1])]);
+        let sharp = if rule.keeps_corners { part(contrast, SHARP) as i32 } else { 0 };
+        if sharp > 0 {
+            let narrow = tile.narrow_weights(x, y, [own, other]);
+            let [a, b] = [(narrow[0], paint), (narrow[1], beside)].map(|(n, p)| n * u32::from(p.boost[1]) >> 8);
+            if a + b > 0 {
+                let near = i32::from(rule.near[difference(a, b)]);
+                let near = if a < b { -near } else { near };
+                distance = (distance * (PX - sharp) + near * sharp) >> 8;
+            }
+        }
+        if distance < 0 {
+            (paint, beside) = (beside, paint);
+            distance = -distance;
+        }
+        let coverage = (PX / 2 + distance).min(PX) as u32;
+        let ink = self.ink(contrast, distance);
+        if coverage == PX as u32 && ink == 0 && sharp == 0 {
+            return;
+        }
+        let (left, top) = (tile.left + x, tile.top + y);
+        let channels = if self.layout.family == Family::Gray { 1 } else { 3 };
+        for c in 0..channels {
+            let [paint, beside] = [paint, beside].map(|p| u32::from(p.code(c, left, top, self.fraction)));
+            let color = (paint * coverage + beside * (256 - coverage) + 128) >> 8;
+            let color = (color * (256 - ink) + u32::from(rule.ink_color[c]) * ink + 128) >> 8;
+            codes[c][y][x] = color as u16;
+        }
+    }
+
+    /// Opacity of a line at a distance from its middle, of 256.
+    fn ink(&self, contrast: u32, distance: i32) -> u32 {
+        let strength = part(contrast, INKED);
+        let width = self.rule.ink * strength >> 8;
+        let covered = (width as i32 / 2 + PX / 2 - distance).clamp(0, PX) as u32 * width.min(256) >> 8;
+        let opaque = covered * (96 + (160 * strength >> 8)) >> 8;
+        (opaque * self.rule.ink_alpha + 127) / 255
+    }
+}
+
+/// Writes a tile's colors where the segmentation has a label.
+fn store(band: &mut Band<'_>, layout: &'static Layout, tile: &Tile, codes: &Codes) {
+    let own = layout.own_channels();
+    for y in 0..tile.height {
+        let labels = tile.own_row(y);
+        let mut start = 0;
+        for run in labels.chunk_by(|a, b| (*a == NO_LABEL) == (*b == NO_LABEL)) {
+            let columns = start..start + run.len();
+            start = columns.end;
+            if run[0] == NO_LABEL {
+                continue;
+            }
+            for (channel, codes) in layout.channels[..own].iter().zip(codes) {
+                let row = band.row(channel.plane, y);
+                let samples = &mut row[channel.offset + (tile.left + columns.start) * channel.step..];
+                let codes = &codes[y][columns.clone()];
+                if channel.step == 1 {
+                    samples.iter_mut().zip(codes).for_each(|(sample, &code)| *sample = code as u8);
+                } else {
+                    let last = codes.len() - 1;
+                    let (whole, end) = samples.split_at_mut(last * channel.step);
+                    for (bytes, &code) in whole.chunks_exact_mut(channel.step).zip(codes) {
+                        channel.sample.set(bytes, code);
+                    }
+                    channel.sample.set(end, codes[last]);
+                }
+            }
+        }
+    }
+    if layout.family != Family::Yuv || layout.is_whole() {
+        return;
+    }
+    let [wide, high] = layout.subsampling.map(|log2| 1 << log2);
+    for (i, y) in (0..tile.height).step_by(high).enumerate() {
+        for x in (0..tile.width).step_by(wide) {
+            let (mut sums, mut n) = ([0u32; 2], 0);
+            for y in y..tile.height.min(y + high) {
+                for x in x..tile.width.min(x + wide) {
+                    if tile.own_row(y)[x] != NO_LABEL {
+                        sums[0] += u32::from(codes[1][y][x]);
+                        sums[1] += u32::from(codes[2][y][x]);
+                        n += 1;
+                    }
+                }
+            }
+            if n == 0 {
+                continue;
+            }
+            for (channel, sum) in layout.channels[1..].iter().zip(sums) {
+                let row = band.row(channel.plane, i);
+                let at = channel.offset + (tile.left + x) / wide * channel.step;
+                channel.sample.set(&mut row[at..], ((2 * sum + n) / (2 * n)) as u16);
+            }
+        }
+    }
+}
+
+const _: () = assert!(DIFFERENCES == 1024 && outline::WIDTH.is_multiple_of(2));
