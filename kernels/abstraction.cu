@@ -16,10 +16,20 @@ static_assert(WINDOW <= 64, "a row of the window has a bit for each pixel");
 #define DIFFERENCES 1024
 #define NEAR_TABLE (DIFFERENCES + 1)
 #define BOOST_TABLE (2 * (DIFFERENCES + 1))
-#define BOOST_WIDTHS 64
+#define BOOST_WIDTHS 256
+// A weight of 1 of a region, and what such a region weighs where it is alone, at the wide and at the narrow scale.
+#define BOOST_ONE 4096u
+#define WIDE_WHOLE 2048u
+#define NARROW_WHOLE 4096u
 // Contrasts in 1/8 Delta E, see `SHARP` and `INKED` of src/post/abstraction/rule.rs.
 #define SHARP_FROM 160u
 #define SHARP_FULL 320u
+// Distance between the outlines of both scales, see `APART` there.
+#define APART_FROM 96u
+#define APART_FULL 192u
+// Weights of thin regions, see `THIN` there.
+#define THIN_FROM 4500u
+#define THIN_FULL 6500u
 #define INKED_FROM 64u
 #define INKED_FULL 320u
 
@@ -166,7 +176,7 @@ KERNEL __launch_bounds__(TILE_THREADS)
 
 // The weight of a region at a scale of `deviation` / 256 px: `Rule::boost` of src/post/abstraction/rule.rs.
 __device__ __forceinline__ u16 boost_of(const u16 *tables, u32 area, u32 sides, u32 deviation) {
-  const u64 width = 16ull * 2 * PX * area / max((u64)sides * deviation, 1ull);
+  const u64 width = 2ull * 64 * PX * area / max((u64)sides * deviation, 1ull);
   return tables[BOOST_TABLE + (u32)min(width, (u64)BOOST_WIDTHS)];
 }
 
@@ -200,15 +210,19 @@ __device__ __forceinline__ u16 stepped(u16 from, u16 to, u32 share) {
 }
 
 // `Paint::eased` of src/post/abstraction/steady.rs.
-__device__ __forceinline__ void ease(Paint &paint, const Paint &last, u32 share) {
+__device__ __forceinline__ void ease(Paint &paint, const Paint &last, u32 share, u32 fraction) {
   share = max(share, part(contrast_of(paint.feature, last.feature), SHARP_FROM, SHARP_FULL));
 #pragma unroll
   for (u32 c = 0; c < 3; c++) {
-    paint.base[c] = eased(value_of(last, c, paint.middle[0], paint.middle[1]), paint.base[c], share);
+    const i32 low = last.low[c] << fraction, high = (last.high[c] << fraction) + (1 << fraction) - 1;
+    paint.base[c] = eased(clamp(value_of(last, c, paint.middle[0], paint.middle[1]), low, high), paint.base[c], share);
     paint.slope_x[c] = eased(last.slope_x[c], paint.slope_x[c], share);
     paint.slope_y[c] = eased(last.slope_y[c], paint.slope_y[c], share);
     paint.low[c] = stepped(last.low[c], paint.low[c], share);
     paint.high[c] = stepped(last.high[c], paint.high[c], share);
+    const u16 code = (u16)(paint.base[c] >> fraction);
+    paint.low[c] = min(paint.low[c], code);
+    paint.high[c] = max(paint.high[c], code);
   }
 #pragma unroll
   for (u32 i = 0; i < 2; i++) paint.boost[i] = stepped(last.boost[i], paint.boost[i], share);
@@ -285,7 +299,7 @@ KERNEL __launch_bounds__(TABLE_THREADS)
         const u32 there = steady.cells[paint.middle[1] / CELL * steady.columns + paint.middle[0] / CELL];
         if (there != NO_LABEL) earlier = there;
       }
-      if (earlier != NO_REGION) ease(paint, steady.last[earlier], steady.share);
+      if (earlier != NO_REGION) ease(paint, steady.last[earlier], steady.share, args.fraction);
     }
 #pragma unroll
     for (u32 c = 0; c < 3; c++) mean[c] = code_of(paint, args, c, paint.middle[0], paint.middle[1]);
@@ -373,6 +387,20 @@ __device__ __forceinline__ void add_region(OutlineTile &tile, const AbstractionA
 
 __device__ __forceinline__ u32 relative_difference(u32 a, u32 b) { return DIFFERENCES * (max(a, b) - min(a, b)) / (a + b); }
 
+// Distance in 1/256 px from the outline between two regions by their weights; negative on the second's side. `distance_of` of
+// src/post/abstraction/cpu.rs.
+__device__ __forceinline__ i32 signed_distance(const u16 *table, u32 a, u32 b) {
+  const i32 distance = table[relative_difference(a, b)];
+  return a < b ? -distance : distance;
+}
+__device__ __forceinline__ i32 distance_of(const u16 *table, u32 a, u32 b, u32 boost_a, u32 boost_b, u32 whole) {
+  const bool is_first = boost_a >= boost_b;
+  const u32 thin = is_first ? a : b, boost = is_first ? boost_a : boost_b;
+  if (boost == BOOST_ONE) return signed_distance(table, a, b);
+  const i32 distance = signed_distance(table, thin, whole - min(thin * BOOST_ONE / boost, whole));
+  return is_first ? distance : -distance;
+}
+
 // The patches of a tile; a thread has four pixels below each other.
 struct Patches {
   const OutlineTile &tile;
@@ -397,16 +425,19 @@ struct Patches {
     }
     const Paint *beside = &paints[label_of(both.second)];
     const u32 contrast = contrast_of(paint->feature, beside->feature);
-    i32 distance = tables[relative_difference(weight_of(both.first), weight_of(both.second))];
-    const i32 sharp = args.keeps_corners ? (i32)part(contrast, SHARP_FROM, SHARP_FULL) : 0;
-    if (sharp) {
+    i32 distance = distance_of(tables, weight_of(both.first), weight_of(both.second), paint->boost[0], beside->boost[0], WIDE_WHOLE);
+    const i32 contrasts = args.keeps_corners ? (i32)part(contrast, SHARP_FROM, SHARP_FULL) : 0;
+    if (contrasts) {
       u32 a, b;
       narrow_weights(row, label_of(both.first), label_of(both.second), a, b);
       a = a * paint->boost[1] >> 8;
       b = b * beside->boost[1] >> 8;
       if (a + b) {
-        i32 near = tables[NEAR_TABLE + relative_difference(a, b)];
-        if (a < b) near = -near;
+        i32 near = distance_of(tables + NEAR_TABLE, a, b, paint->boost[1], beside->boost[1], NARROW_WHOLE);
+        if (b == 0 && near > 0) near = max(near, distance);
+        const u32 thin = max(paint->boost[1], beside->boost[1]);
+        const u32 apart = max(part((u32)abs(near - distance), APART_FROM, APART_FULL), part(thin, THIN_FROM, THIN_FULL));
+        const i32 sharp = contrasts * (i32)apart >> 8;
         distance = (distance * (PX - sharp) + near * sharp) >> 8;
       }
     }

@@ -11,7 +11,7 @@ use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{Frame, FrameMut, Geometry, Labels, PixelFormat};
 use gstsuperpixel::params::{Boundaries, Drawing, Fill, Outputs, Params};
 use gstsuperpixel::plan::Plan;
-use gstsuperpixel::post::{hierarchy, merge, refine};
+use gstsuperpixel::post::{abstraction, hierarchy, merge, refine};
 use pictures::{Buffer, clip};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
@@ -34,7 +34,9 @@ fn allocations(params: &Params, clip: &[Buffer]) -> usize {
             let mut labels = Labels::new(geometry, &mut map, stride).unwrap();
             engine.segment(&frame, &mut labels, outputs).unwrap();
             let mut frame = FrameMut::new(info, [drawn.as_mut_slice()], &buffer.strides).unwrap();
-            engine.draw(&mut frame, &labels, &Drawing { fill: Fill::MeanColor, boundaries }).unwrap();
+            for fill in [Fill::MeanColor, Fill::Abstraction(abstraction::Params::default())] {
+                engine.draw(&mut frame, &labels, &Drawing { fill, boundaries }).unwrap();
+            }
         }
         let change = region.change();
         change.allocations + change.reallocations

@@ -11,16 +11,17 @@ use gstsuperpixel::algo::{AlgorithmParams, lsc, quickshift, slic};
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::cpu::level::{self, Level};
 use gstsuperpixel::engine::Engine;
-use gstsuperpixel::image::{FrameInfo, Geometry, Labels, PixelFormat};
-use gstsuperpixel::params::{Outputs, Params};
+use gstsuperpixel::image::{FrameInfo, FrameMut, Geometry, Labels, PixelFormat};
+use gstsuperpixel::params::{Drawing, Fill, Outputs, Params};
 use gstsuperpixel::plan::Plan;
-use gstsuperpixel::post::{hierarchy, merge, refine};
+use gstsuperpixel::post::{abstraction, hierarchy, merge, refine};
 use pictures::{Buffer, Picture, clip};
 
 const ALL: Outputs = Outputs { table: true, neighbors: true, mean_color: true, linear_light: false };
 
 /// Functions that are compiled for every level.
-const FUNCTIONS: [&str; 15] = [
+const FUNCTIONS: [&str; 16] = [
+    "add_region_body",
     "compare_sides_body",
     "density_row_body",
     "ingest_row_body",
@@ -71,7 +72,7 @@ fn cases() -> Vec<Params> {
     cases
 }
 
-/// A hash for each case: of all labels, regions, motions and pairs of a clip.
+/// A hash for each case: of all labels, regions, motions and pairs of a clip, and of the abstraction of each frame.
 fn results() -> Vec<u64> {
     let geometry = Geometry::new(83, 61).unwrap();
     let mut hashes = Vec::new();
@@ -95,6 +96,12 @@ fn results() -> Vec<u64> {
                 bytemuck::cast_slice::<_, u8>(&regions.table).hash(&mut hasher);
                 bytemuck::cast_slice::<_, u8>(&regions.motion).hash(&mut hasher);
                 bytemuck::cast_slice::<_, u8>(&regions.neighbors).hash(&mut hasher);
+                let fill = Fill::Abstraction(abstraction::Params::default());
+                let mut drawn = buffer.planes.clone();
+                let parts = drawn.iter_mut().map(Vec::as_mut_slice);
+                let mut frame = FrameMut::new(buffer.info, parts, &buffer.strides).unwrap();
+                engine.draw(&mut frame, &labels, &Drawing { fill, boundaries: None }).unwrap();
+                drawn.hash(&mut hasher);
                 map.hash(&mut hasher);
             }
             hashes.push(hasher.finish());

@@ -38,6 +38,7 @@ use gstsuperpixel::image::{FrameInfo, Geometry};
 use gstsuperpixel::params::{
     Boundaries, Drawing, Fill, Outputs, ParamSet, Params, SUPERPIXEL_SIZE, THREADS, list_for_help,
 };
+use gstsuperpixel::post::abstraction;
 use report::Row;
 use serde_json::Value;
 
@@ -144,6 +145,8 @@ enum Output {
     Boundaries,
     /// Every region drawn in its mean color.
     MeanColor,
+    /// Regions drawn as patches with smooth outlines.
+    Abstraction,
 }
 
 impl Args {
@@ -175,7 +178,11 @@ impl Case {
     fn new(args: &Args, size: Size, algorithm: Algorithm, superpixel_size: u32) -> Result<Self> {
         let wants = |output| args.outputs.contains(&output);
         let drawing = Drawing {
-            fill: if wants(Output::MeanColor) { Fill::MeanColor } else { Fill::None },
+            fill: match (wants(Output::Abstraction), wants(Output::MeanColor)) {
+                (true, _) => Fill::Abstraction(abstraction::Params::default()),
+                (false, true) => Fill::MeanColor,
+                (false, false) => Fill::None,
+            },
             boundaries: wants(Output::Boundaries).then(Boundaries::default),
         };
         let mut set = args.parameters()?;
@@ -190,7 +197,7 @@ impl Case {
             outputs: Outputs {
                 table: wants(Output::Table),
                 neighbors: wants(Output::Neighbors),
-                mean_color: wants(Output::MeanColor),
+                mean_color: drawing.fill.needs_mean_color(),
                 linear_light: args.linear_light,
             },
             drawing: (drawing != Drawing::default()).then_some(drawing),

@@ -174,7 +174,10 @@ impl FrameMut<'_> {
         };
         let strides = self.strides;
         let [a, b, c, _] = &mut self.planes;
-        let (a, b) = (bands_or_none(a, strides[0], rows_of(0), bands), bands_or_none(b, strides[1], rows_of(1), bands));
+        let (a, b) = (
+            bands_or_none(a, strides[0], rows_of(0), bands),
+            bands_or_none(b, strides[1], rows_of(1), bands),
+        );
         let c = bands_or_none(c, strides[2], rows_of(2), bands);
         a.zip(b).zip(c).map(move |((a, b), c)| Band { planes: [a, b, c], strides })
     }

@@ -12,8 +12,8 @@ use crate::error::{Error, Result};
 
 pub(crate) use codes::{PIECE, RowCodes};
 pub use format::{Channel, Family, Layout, PackedRgb, PixelFormat, Sample};
-pub use frame::{Frame, FrameMut};
 pub(crate) use frame::{Band, Mask, RowPair};
+pub use frame::{Frame, FrameMut};
 pub(crate) use labels::LabelBand;
 pub use labels::{Labels, NO_LABEL};
 

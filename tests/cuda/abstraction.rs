@@ -61,7 +61,10 @@ fn any_frame_and_parameters_match_cpu() {
             superpixel_size: 4 + pick(8, 36) as u32,
             connectivity: pick(9, 5) > 0,
             hierarchy: hierarchy::Params { regions, ..Default::default() },
-            merge: merge::Params { ratio: if regions == 0 && pick(11, 3) == 0 { 1.0 } else { 0.0 }, ..Default::default() },
+            merge: merge::Params {
+                ratio: if regions == 0 && pick(11, 3) == 0 { 1.0 } else { 0.0 },
+                ..Default::default()
+            },
             refine: refine::Params { sweeps: [0, 1][pick(12, 2) as usize], ..Default::default() },
             algorithm: match pick(13, 4) {
                 0 | 1 => AlgorithmParams::Slic(slic),
@@ -83,7 +86,8 @@ fn clips_with_changing_parameters_match_cpu() {
     for seed in 0..4 {
         let regions = hierarchy::Params { regions: [0, 20, 60, 0][seed as usize], ..Default::default() };
         let merge = merge::Params { ratio: [0.0, 0.0, 0.0, 2.0][seed as usize], ..Default::default() };
-        let params = Params { superpixel_size: 16, temporal: true, hierarchy: regions, merge, ..Params::default() };
+        let params =
+            Params { superpixel_size: 16, temporal: true, hierarchy: regions, merge, ..Params::default() };
         let clip = clip(geometry, PixelFormat::Rgba, seed, frames, [3, -1], Some(frames / 2));
         let mut both = Both::new(&cuda, &params, clip[0].info, "clip");
         for (i, buffer) in clip.iter().enumerate() {

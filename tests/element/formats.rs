@@ -10,7 +10,8 @@ use gstsuperpixel::image::{Family, PixelFormat, YuvMatrix};
 use gstsuperpixel::meta::SuperpixelMeta;
 use gstsuperpixel::params::{Boundaries, Drawing, Fill};
 
-const OVERLAYS: [&str; 5] = ["none", "boundaries", "mean-color", "mean-color-boundaries", "labels"];
+const OVERLAYS: [&str; 6] =
+    ["none", "boundaries", "mean-color", "mean-color-boundaries", "labels", "abstraction"];
 
 fn drawing(overlay: &str) -> Option<Drawing> {
     let boundaries = Some(Boundaries::default());
@@ -20,6 +21,7 @@ fn drawing(overlay: &str) -> Option<Drawing> {
         "mean-color" => Some(Drawing { fill: Fill::MeanColor, boundaries: None }),
         "mean-color-boundaries" => Some(Drawing { fill: Fill::MeanColor, boundaries }),
         "labels" => Some(Drawing { fill: Fill::Labels, boundaries: None }),
+        "abstraction" => Some(Drawing { fill: Fill::Abstraction(Default::default()), boundaries: None }),
         other => panic!("{other}"),
     }
 }

@@ -147,6 +147,7 @@ fn check(
             let names = regions.table.iter().map(|region| region.track_id);
             Some(names.map(|id| native(&buffer.info, false_color(id))).collect())
         }
+        Fill::Abstraction(_) => unreachable!("tests of its own"),
     };
     let want = drawn(buffer, &map, fill.as_deref(), drawing.boundaries);
     for (plane, (want, got)) in want.iter().zip(&planes).enumerate() {

@@ -163,7 +163,7 @@ proptest! {
         format in prop::sample::select(PixelFormat::ALL.to_vec()),
         flags in any::<[bool; 4]>(),
         boundaries in prop::option::of((any::<u32>(), whole(BOUNDARY_WIDTH))),
-        fill in prop::sample::select(vec![Fill::None, Fill::MeanColor, Fill::Labels]),
+        fill in prop::sample::select(vec![Fill::None, Fill::MeanColor, Fill::Labels, Fill::Abstraction(Default::default())]),
         seed in any::<u64>(),
     ) {
         let geometry = Geometry::new(size.0, size.1).unwrap();

@@ -10,6 +10,7 @@ mod picture;
 #[path = "../pictures/mod.rs"]
 mod pictures;
 
+mod abstraction;
 mod by_hand;
 mod counts;
 mod drawing;

@@ -7,7 +7,7 @@ use super::Params;
 use super::moments::BandMoments;
 use super::outline::{self, HEIGHT, Tile, WIDTH, difference};
 use super::paint::{Mixer, Moments, Paint, PlaneScale, part};
-use super::rule::{DIFFERENCES, INKED, PX, Rule, SHARP};
+use super::rule::{APART, BOOST_ONE, DIFFERENCES, INKED, NARROW_WHOLE, PX, Rule, SHARP, THIN, WIDE_WHOLE};
 use super::steady::Steady;
 use crate::buffers::cpu::FrameBuffers;
 use crate::color::{ColorSpace, ColorTables, Yuv};
@@ -126,16 +126,18 @@ impl Abstraction {
         let mixer = Mixer { rule, info, yuv, lab, scale: PlaneScale::new(info) };
         cpu.run(|| {
             let regions = buffers.sums.par_iter().zip(&buffers.means[..]).zip(&moments[..]);
-            paints.par_iter_mut().zip(regions).with_min_len(TOGETHER).for_each(|(paint, ((sums, mean), moments))| {
-                *paint = mixer.paint(sums, *mean, moments);
-            });
+            paints.par_iter_mut().zip(regions).with_min_len(TOGETHER).for_each(
+                |(paint, ((sums, mean), moments))| {
+                    *paint = mixer.paint(sums, *mean, moments);
+                },
+            );
         });
         let tracks = buffers.temporal.as_ref().map_or(&[][..], |state| state.named());
         if rule.share == PX as u32 || tracks.len() != paints.len() {
             steady.forget();
             return Ok(());
         }
-        steady.ease(paints, tracks, info.geometry, rule);
+        steady.ease(paints, tracks, info.geometry, rule, mixer.scale.fraction);
         cpu.run(|| {
             paints.par_iter_mut().with_min_len(TOGETHER).for_each(|paint| mixer.refresh(paint));
         });
@@ -225,24 +227,29 @@ impl Painter<'_> {
         let [own, other] = [0, 1].map(|i| tile.rows[y].label[i][x]);
         let [mut paint, mut beside] = [own, other].map(|label| &self.paints[usize::from(label)]);
         let contrast = paint.contrast(beside);
-        let mut distance = i32::from(rule.far[difference(weights[0], weights[1])]);
+        let boosts = |scale: usize| [paint, beside].map(|p| u32::from(p.boost[scale]));
+        let mut distance = distance_of(&rule.far, weights, boosts(0), WIDE_WHOLE);
         let sharp = if rule.keeps_corners { part(contrast, SHARP) as i32 } else { 0 };
         if sharp > 0 {
             let narrow = tile.narrow_weights(x, y, [own, other]);
-            let [a, b] = [(narrow[0], paint), (narrow[1], beside)].map(|(n, p)| n * u32::from(p.boost[1]) >> 8);
+            let [a, b] = [0, 1].map(|i| narrow[i] * boosts(1)[i] >> 8);
             if a + b > 0 {
-                let near = i32::from(rule.near[difference(a, b)]);
-                let near = if a < b { -near } else { near };
+                let near = distance_of(&rule.near, [a, b], boosts(1), NARROW_WHOLE);
+                let near = if b == 0 && near > 0 { near.max(distance) } else { near };
+                let [thin, beside_thin] = boosts(1);
+                let apart = part(near.abs_diff(distance), APART).max(part(thin.max(beside_thin), THIN));
+                let sharp = sharp * apart as i32 >> 8;
                 distance = (distance * (PX - sharp) + near * sharp) >> 8;
             }
         }
-        if distance < 0 {
+        let is_other = distance < 0;
+        if is_other {
             (paint, beside) = (beside, paint);
             distance = -distance;
         }
         let coverage = (PX / 2 + distance).min(PX) as u32;
         let ink = self.ink(contrast, distance);
-        if coverage == PX as u32 && ink == 0 && sharp == 0 {
+        if coverage == PX as u32 && ink == 0 && !is_other {
             return;
         }
         let (left, top) = (tile.left + x, tile.top + y);
@@ -263,6 +270,23 @@ impl Painter<'_> {
         let opaque = covered * (96 + (160 * strength >> 8)) >> 8;
         (opaque * self.rule.ink_alpha + 127) / 255
     }
+}
+
+/// Distance in 1/256 px from the outline between two regions by their weights; negative on the second's side. A region that weighs
+/// more than 1 for its width is compared with all that it is not, since its two sides may be two regions.
+#[inline(always)]
+fn distance_of(table: &[u16; DIFFERENCES + 1], [a, b]: [u32; 2], boosts: [u32; 2], whole: u32) -> i32 {
+    let signed = |a: u32, b: u32| {
+        let distance = i32::from(table[difference(a, b)]);
+        if a < b { -distance } else { distance }
+    };
+    let is_first = boosts[0] >= boosts[1];
+    let (thin, boost) = if is_first { (a, boosts[0]) } else { (b, boosts[1]) };
+    if boost == BOOST_ONE {
+        return signed(a, b);
+    }
+    let distance = signed(thin, whole - (thin * BOOST_ONE / boost).min(whole));
+    if is_first { distance } else { -distance }
 }
 
 /// Writes a tile's colors where the segmentation has a label.

@@ -115,14 +115,16 @@ impl Abstraction {
         let steady = &self.steady(buffers);
         let (labels, frame, args) = (buffers.labels().address(), &frame.args(), &self.args);
         let drawn = &self.drawn[self.current];
-        let (moments, paints, tables) = (self.moments.address(), drawn.paints.address(), self.tables.address());
+        let (moments, paints, tables) =
+            (self.moments.address(), drawn.paints.address(), self.tables.address());
         let (counters, tracks, tiles) = (buffers.counters(), buffers.tracks(), buffers.tiles);
         let regions = (drawn.paints.len() as u32).div_ceil(TABLE_THREADS);
         // SAFETY: the caller has compared the frame with the plan, for which `FrameBuffers::new` has made labels, and sums and means
         // for each of the most regions; `new` has made moments, paints and tables of tracks for as many. The tables of the rule are as long
         // as `tables` makes them for any parameters.
         unsafe {
-            let measured = abstraction_measure::Args { counters, labels, tracks, moments, frame, args, steady };
+            let measured =
+                abstraction_measure::Args { counters, labels, tracks, moments, frame, args, steady };
             queue.launch(&self.measure, (tiles.0.div_ceil(2), tiles.1), TILE_THREADS, &measured)?;
             let painted = abstraction_paint::Args {
                 counters,

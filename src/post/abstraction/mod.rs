@@ -11,11 +11,13 @@
 //!     nearest pixel counts; g is a Gaussian of `outline-smoothness`, whose 2r + 1 weights add up to 128
 //! s_l = (2 u_l B_l) >> 16
 //! a, b = the labels of largest and second largest s, the lower label first where two are equal
-//! d = far[1024 (s_a - s_b) / (s_a + s_b)], the distance from the outline in 1/256 px
+//! d = far[1024 (s_a - s_b) / (s_a + s_b)], the distance from the outline in 1/256 px; where one of both weighs more than 1 for its width,
+//!     the heavier one is compared with all that it is not, 2048 - s / B, so d may be negative
 //! e = sqrt |F_a - F_b|², the contrast, in 1/8 Delta E
 //! where e > 20 Delta E, at 40 whole:
 //!     m_l = (N_l n_l) >> 8, with n_l as u_l over 5 x 5 px with the weights 1 4 6 4 1
-//!     d approaches near[1024 (m_a - m_b) / (m_a + m_b)], which is negative where b is nearer
+//!     d' = near[1024 (m_a - m_b) / (m_a + m_b)], which is negative where b is nearer, and at least d where there is no b
+//!     d goes over to d' as e rises, and as |d - d'| rises from 3/8 to 3/4 px or one of both is thinner than 1.7 px
 //! where d < 0, a and b change places, and d its sign
 //! coverage of a = 1/2 + d, at most 1: the color is coverage v_a + (1 - coverage) v_b
 //! ink: t rises from 0 at e = 8 Delta E to 1 at 40; a line of `ink` t px with its middle at d = 0, 3/8 + 5/8 t opaque, and paler where it
@@ -29,8 +31,8 @@
 //!
 //! Two things that a Gaussian alone would take survive. A strip thinner than the Gaussian loses at its own place, so a region's weight
 //! grows as much as a straight strip of its mean width, 2 area / boundary, needs to keep that width. And a corner
-//! is rounded off by about the Gaussian's width, so where the contrast is high the outline of a narrow one counts, which takes half a
-//! px of a right angle.
+//! is rounded off by about the Gaussian's width, so where the contrast is high and the outline of a narrow one lies elsewhere, that one
+//! counts: it takes half a px of a right angle. The stairs of a straight border are nearer to both than that, and go.
 //!
 //! In temporal mode paints ease (steady.rs): base, slopes, range and weights of a region go 1 / (1 + `steadiness`) of the way from the
 //! last frame's paint of the same track to their new values, a new region's from the paint at its middle. Where both colors

@@ -178,8 +178,20 @@ fn add_region_body(tile: &mut Tile, rule: &Rule, label: u16, boost: u16) {
             let weight = (u32::from(2 * sums[x]) * u32::from(boost) >> 16) as u16;
             let is_most = weight > most[x];
             let is_second = weight > second[x];
-            second[x] = if is_most { most[x] } else if is_second { weight } else { second[x] };
-            other[x] = if is_most { own[x] } else if is_second { label } else { other[x] };
+            second[x] = if is_most {
+                most[x]
+            } else if is_second {
+                weight
+            } else {
+                second[x]
+            };
+            other[x] = if is_most {
+                own[x]
+            } else if is_second {
+                label
+            } else {
+                other[x]
+            };
             most[x] = if is_most { weight } else { most[x] };
             own[x] = if is_most { label } else { own[x] };
         }

@@ -17,10 +17,13 @@ pub(crate) const DIFFERENCES: usize = 1024;
 /// One px, where distances from an outline are meant.
 pub(crate) const PX: i32 = 256;
 /// A weight of 1 of a region, and the largest.
-const BOOST_ONE: f64 = 4096.0;
+pub(crate) const BOOST_ONE: u32 = 4096;
 const MOST_BOOST: f64 = 32_767.0;
-/// Widths in 1/16 standard deviation that raise a region's weight.
-const WIDTHS: usize = 64;
+/// What a region of weight 1 weighs where it is alone, at the wide and at the narrow scale.
+pub(crate) const WIDE_WHOLE: u32 = 2048;
+pub(crate) const NARROW_WHOLE: u32 = 4096;
+/// Widths in 1/64 standard deviation that raise a region's weight.
+const WIDTHS: usize = 4 * NORMAL_STEPS;
 /// Reach of the narrow Gaussian's distances, in px.
 const NEAR_REACH: f64 = 3.0;
 /// Samples of the normal distribution per standard deviation, and standard deviations.
@@ -30,6 +33,10 @@ const NORMAL_REACH: usize = 6;
 /// Contrasts in 1/8 Delta E: from where on corners are kept and ink is drawn, and from where on wholly.
 pub(crate) const SHARP: [u32; 2] = [160, 320];
 pub(crate) const INKED: [u32; 2] = [64, 320];
+/// Distance between the outlines of both scales in 1/256 px: a stair of one pixel is hardly above it, a corner is well above.
+pub(crate) const APART: [u32; 2] = [96, 192];
+/// Weight at the narrow scale of a region that is 1.7 px wide, and 1.2 px.
+pub(crate) const THIN: [u32; 2] = [4500, 6500];
 /// Weights of the narrow Gaussian.
 pub(crate) const NARROW: [u32; 5] = [1, 4, 6, 4, 1];
 
@@ -42,7 +49,7 @@ pub(crate) struct Rule {
     /// Distance from the outline in 1/256 px by relative difference, at the wide and at the narrow scale.
     pub far: Box<[u16; DIFFERENCES + 1]>,
     pub near: Box<[u16; DIFFERENCES + 1]>,
-    /// Weight of a region by its width in 1/16 standard deviation; the last holds for all that are wider.
+    /// Weight of a region by its width in 1/64 standard deviation; the last holds for all that are wider.
     pub boosts: [u16; WIDTHS + 1],
     /// Standard deviation in 1/256 px.
     pub deviation: u32,
@@ -97,10 +104,10 @@ fn distances(normal: &[f64], deviation: f64, reach: f64) -> Box<[u16; DIFFERENCE
 /// weighs as much as both sides together.
 fn boosts(normal: &[f64]) -> [u16; WIDTHS + 1] {
     std::array::from_fn(|width| {
-        let share = normal[width * NORMAL_STEPS / 16];
+        let share = normal[width];
         let boost = if share > 0.0 { (1.0 - share) / share } else { f64::INFINITY };
         let boost = if width == WIDTHS { 1.0 } else { boost };
-        (boost * BOOST_ONE + 0.5).min(MOST_BOOST) as u16
+        (boost * f64::from(BOOST_ONE) + 0.5).min(MOST_BOOST) as u16
     })
 }
 
@@ -138,7 +145,7 @@ impl Rule {
     /// Weights of a region at the wide and at the narrow scale. A boundary pixel side counts where another region is behind it.
     pub fn boost(&self, area: u32, sides: u32) -> [u16; 2] {
         [self.deviation, PX as u32].map(|deviation| {
-            let widths = 16 * 2 * u64::from(PX as u32) * u64::from(area);
+            let widths = 2 * NORMAL_STEPS as u64 * u64::from(PX as u32) * u64::from(area);
             let width = widths / (u64::from(sides) * u64::from(deviation)).max(1);
             self.boosts[width.min(WIDTHS as u64) as usize]
         })
@@ -179,7 +186,10 @@ mod tests {
             for (share, times) in [(0.38292, 0.5), (0.68269, 1.0), (0.95450, 2.0)] {
                 let at = (share * DIFFERENCES as f64).round() as usize;
                 let px = f64::from(rule.far[at]) / 256.0;
-                assert!((px - f64::from(deviation) * times).abs() < 0.02 * f64::from(deviation), "{deviation} {times}: {px}");
+                assert!(
+                    (px - f64::from(deviation) * times).abs() < 0.02 * f64::from(deviation),
+                    "{deviation} {times}: {px}"
+                );
             }
             assert!(rule.far.is_sorted() && rule.near.is_sorted());
             assert!(usize::from(rule.far[DIFFERENCES]) <= 256 * rule.radius);
@@ -193,7 +203,7 @@ mod tests {
         // A square of 40 px, and a line of 1 px and 100.
         assert_eq!(rule.boost(1600, 160), [4096, 4096]);
         let [wide, narrow] = rule.boost(100, 202);
-        assert!(wide > 3 * 4096 && narrow > 4096 && narrow < 2 * 4096 + 200, "{wide} {narrow}");
+        assert!(wide > 3 * 4096 && narrow > 4096 && narrow < 9000, "{wide} {narrow}");
         assert_eq!(rule.boost(5, 0), [4096, 4096]);
     }
 }

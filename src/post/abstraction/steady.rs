@@ -29,7 +29,7 @@ fn middle_of(cell: usize, side: u32) -> usize {
 impl Paint {
     /// This paint after it has gone `share` of 256 from an earlier one, or further where the colors differ much: a thing that is
     /// covered by another does not shine through.
-    pub fn eased(&self, earlier: &Self, share: u32) -> Self {
+    pub fn eased(&self, earlier: &Self, share: u32, fraction: u32) -> Self {
         let share = share.max(part(self.contrast(earlier), SHARP));
         let ease = |from: i32, to: i32| {
             from + ((i64::from(to) - i64::from(from)) * i64::from(share) + 128 >> 8) as i32
@@ -41,11 +41,15 @@ impl Paint {
         let mut eased = *self;
         for c in 0..3 {
             let from = earlier.value(c, usize::from(self.middle[0]), usize::from(self.middle[1]));
-            eased.base[c] = ease(from, self.base[c]);
+            let [low, high] = [earlier.low[c], earlier.high[c]].map(|code| i32::from(code) << fraction);
+            eased.base[c] = ease(from.clamp(low, high + (1 << fraction) - 1), self.base[c]);
             eased.slope_x[c] = ease(earlier.slope_x[c], self.slope_x[c]);
             eased.slope_y[c] = ease(earlier.slope_y[c], self.slope_y[c]);
             eased.low[c] = step(earlier.low[c], self.low[c]);
             eased.high[c] = step(earlier.high[c], self.high[c]);
+            // Steps of whole codes may stay behind the middle's color.
+            let code = (eased.base[c] >> fraction) as u16;
+            (eased.low[c], eased.high[c]) = (eased.low[c].min(code), eased.high[c].max(code));
         }
         for i in 0..2 {
             eased.boost[i] = step(earlier.boost[i], self.boost[i]);
@@ -77,6 +81,7 @@ impl Steady {
         tracks: &[Track],
         geometry: Geometry,
         rule: &Rule,
+        fraction: u32,
     ) {
         for (paint, track) in paints.iter_mut().zip(tracks) {
             paint.age = track.age;
@@ -92,7 +97,7 @@ impl Steady {
             if CUT_SHARE * matched >= tracks.len() {
                 for (paint, track) in paints.iter_mut().zip(tracks) {
                     if let Some(earlier) = named(track).or_else(|| self.at(paint.middle, geometry)) {
-                        *paint = paint.eased(&earlier, rule.share);
+                        *paint = paint.eased(&earlier, rule.share, fraction);
                     }
                 }
             }

@@ -289,7 +289,9 @@ impl backend::Overlay<Cpu> for Overlay {
     ) -> Result<()> {
         self.info.check(frame.info())?;
         labels.check(self.info.geometry)?;
-        if let (Some(abstraction), false) = (&mut self.abstraction, matches!(drawing.fill, Fill::Abstraction(_))) {
+        if let (Some(abstraction), false) =
+            (&mut self.abstraction, matches!(drawing.fill, Fill::Abstraction(_)))
+        {
             abstraction.forget();
         }
         match drawing.fill {

@@ -29,7 +29,13 @@ pub(crate) struct Overlay {
 impl Overlay {
     pub fn new(cuda: &Cuda, plan: &Plan) -> Result<Self> {
         let kernel = cuda.device.kernel(draw::KERNEL, "overlay")?;
-        Ok(Self { plan: plan.clone(), abstraction: None, kernel, info: plan.frame, yuv: Yuv::new(&plan.frame) })
+        Ok(Self {
+            plan: plan.clone(),
+            abstraction: None,
+            kernel,
+            info: plan.frame,
+            yuv: Yuv::new(&plan.frame),
+        })
     }
 }
 
