@@ -162,7 +162,7 @@ memcheck() {
 # A race is between threads of a kernel, whoever launches it; this tool is by far the slowest.
 racecheck() {
     sanitize racecheck cuda --racecheck-report all -- parity::drawn_parameters parity::ingest_matches parity::quickshift_matches \
-        hierarchy::drawn_numbers hierarchy::islands_match
+        hierarchy::drawn_numbers hierarchy::islands_match abstraction::clips_with
 }
 # What the decoder's hardware writes counts as never written.
 initcheck() {

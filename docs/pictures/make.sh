@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MPL-2.0
-# Makes the pictures of docs/tuning.md from the bundled clip with the plugin itself; see media/README.md. README.md has overlays.png.
+# Makes the pictures of docs/tuning.md and docs/abstraction.md from the bundled clip with the plugin itself; see media/README.md. README.md has overlays.png.
 #
 # docs/pictures/make.sh [--force]: pictures with changes that git does not have are replaced only with --force.
 #
@@ -41,6 +41,10 @@ for count in 1000 200 50 10; do
 done
 picture merged superpixels=1500 compactness=5 overlay=mean-color merge=2 merge-max-distance=10 merge-passes=4
 picture merged-labels superpixels=1500 compactness=5 overlay=labels merge=2 merge-max-distance=10 merge-passes=4
+picture abstraction-mean-color superpixels=1500 regions=400 overlay=mean-color
+picture abstraction superpixels=1500 regions=400 overlay=abstraction
+picture abstraction-poster superpixels=1500 regions=120 overlay=abstraction shading=false ink=0
+picture abstraction-ink superpixels=1500 regions=400 overlay=abstraction outline-smoothness=3 ink=3
 
 # The studio's page, by the script of its tests.
 find_or_install() { command -v "$1" >/dev/null || install_packages "${@:2}"; }

@@ -15,6 +15,9 @@ const HELD: [(&str, &str); 5] = [
     ("events", "true"),
 ];
 
+/// Properties of a drawing that the page does not have: a control for them would change nothing that is seen.
+const UNSEEN: [&str; 5] = ["outline-smoothness", "shading", "ink", "ink-color", "steadiness"];
+
 /// Properties that only the command line sets: other devices of the machine may be in use by others. `backend` stays
 /// with the viewers, who compare CPU and GPU: it takes the one device, and `async-depth` at most four frames of it.
 const OWNERS: [&str; 1] = ["cuda-device-id"];
@@ -141,6 +144,7 @@ fn is_settable(element: &gst::Element, spec: &glib::ParamSpec) -> bool {
     spec.flags().contains(glib::ParamFlags::WRITABLE)
         && spec.owner_type() == element.type_()
         && HELD.iter().all(|(name, _)| *name != spec.name())
+        && !UNSEEN.contains(&spec.name())
 }
 
 fn kind(spec: &glib::ParamSpec) -> Option<Kind> {
