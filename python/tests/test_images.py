@@ -334,7 +334,7 @@ def test_warnings_are_of_the_callers_line_and_come_once(picture):
         list(sp.segment_images(dark))
     assert len(warned) == 1 and warned[0].filename == __file__
     with pytest.warns(UserWarning, match="labels|superpixel") as warned:
-        list(sp.segment_images([np.zeros((1200, 1200), np.uint8)] * 2, superpixel_size=4))
+        list(sp.segment_images([np.zeros((1200, 1200), np.uint8)] * 2, superpixel_size=4, iterations=1))
     assert len(warned) == 1 and warned[0].filename == __file__
 
 
