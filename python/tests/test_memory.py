@@ -17,7 +17,7 @@ CHILD = """
 import json, os, resource, sys, tempfile
 import numpy as np, superpixels as sp
 
-# 68,906 superpixels of 4 px.
+# More than 65,535 superpixels of 4 px.
 side = 1050
 image = np.zeros((side, side, 3), np.uint8)
 image[::7] = 200

@@ -126,7 +126,7 @@ def is_own(name, _line):
 
 def test_the_package_itself(cache, libraries_alone):
     needs("mypy")
-    # What mypy knows of the package is with the libraries of `typings`.
+    # The package is forgotten: it was checked with the libraries of `typings`.
     for known in cache.glob("*/superpixels"):
         shutil.rmtree(known)
     options = ["--config-file", str(libraries_alone), "--no-color-output", "--cache-dir", str(cache)]

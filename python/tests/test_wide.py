@@ -28,7 +28,7 @@ def large():
     return textured(HEIGHT, WIDTH)
 
 
-# Whatever is about types, layouts and memory does not need each center to be where it ends up.
+# One iteration: types, layouts and memory are the same after each.
 FINE = {"superpixel_size": 4, "iterations": 1}
 
 
@@ -221,7 +221,7 @@ def test_signals_end_a_call_between_windows():
     def end(*_):
         raise Enough
 
-    # Some dozen windows, and seconds.
+    # It takes seconds, in dozens of windows, where no signal comes.
     image = np.broadcast_to(np.arange(3000, dtype=np.uint8)[None, :], (3000, 3000))
     image = np.ascontiguousarray(image)
     before = signal.signal(signal.SIGALRM, end)
