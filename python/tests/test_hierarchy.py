@@ -64,7 +64,8 @@ def test_segmenter(picture):
 
 @pytest.mark.parametrize("algorithm", ["slic", "lsc", "snic", "quickshift"])
 def test_functions_and_segmenters_are_equal(algorithm, picture):
-    mask = np.hypot(*np.indices(picture.shape[:2])) < 100
+    picture = picture[:64, :85]
+    mask = np.hypot(*np.indices(picture.shape[:2])) < 60
     grids = [{}, {"superpixel_size": 16}]
     grids += [{"n_segments": count} for count in (0, 1, 50, 100, 101, 130, 400)]
     for grid in grids if algorithm != "quickshift" else [{}]:
@@ -123,6 +124,9 @@ def test_what_is_refused(picture):
 
 @pytest.mark.parametrize("algorithm", ["slic", "lsc", "quickshift", "snic"])
 def test_cuts_are_the_levels(algorithm, picture):
+    if algorithm == "quickshift":
+        # It takes much longer for each pixel.
+        picture = picture[:80, :108]
     labels, merges = sp.hierarchy(picture, 500, algorithm=algorithm)
     count = labels.max() + 1
     assert np.array_equal(labels, getattr(sp, algorithm)(picture, **({} if algorithm == "quickshift" else dict(n_segments=500))))

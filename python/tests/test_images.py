@@ -2,6 +2,7 @@
 """Many pictures with their tables are those of a Segmenter for each alone, given in order, with all that came before an error."""
 
 import contextlib
+import functools
 import itertools
 import multiprocessing
 import pickle
@@ -40,19 +41,34 @@ def part(request, monkeypatch):
     return request.param
 
 
+@functools.lru_cache(maxsize=None)
+def by_segmenter(algorithm, image, mask, start_label, named):
+    """Labels, number of regions and tables that a Segmenter gives that has seen nothing else, of arrays as bytes, type and shape.
+
+    Many tests have the same pictures and differ in how they are passed.
+    """
+    image, mask = (one and np.frombuffer(one[0], one[1]).reshape(one[2]) for one in (image, mask))
+    segmenter = sp.Segmenter(algorithm, **dict(named))
+    labels = segmenter.segment(image, mask=mask, start_label=start_label)
+    names = ("regions", "neighbors", "edge_index", *(("merges",) if dict(named).get("levels") else ()))
+    return labels, segmenter.n_regions, {name: getattr(segmenter, name) for name in names}
+
+
+def as_key(array):
+    return None if array is None else (array.tobytes(), array.dtype.str, array.shape)
+
+
 def compare(found, images, algorithm="slic", masks=None, start_label=0, **named):
     """Each is bit for bit what a Segmenter gives that has seen nothing else."""
     found = list(found)
     assert [one.index for one in found] == list(range(len(images)))
     for one, image, mask in zip(found, images, masks or [None] * len(images)):
-        segmenter = sp.Segmenter(algorithm, **named)
-        labels = segmenter.segment(image, mask=mask, start_label=start_label)
+        labels, count, tables = by_segmenter(algorithm, as_key(image), as_key(mask), start_label, tuple(named.items()))
         assert type(one.labels) is type(labels) and one.labels.dtype == labels.dtype
         assert np.array_equal(one.labels, labels) and np.array_equal(one.image, image)
-        assert one.n_regions == segmenter.n_regions
-        levels = ("merges",) if named.get("levels") else ()
-        for name in ("regions", "neighbors", "edge_index", *levels):
-            got, want = getattr(one, name), getattr(segmenter, name)
+        assert one.n_regions == count
+        for name, want in tables.items():
+            got = getattr(one, name)
             assert got.dtype == want.dtype and got.shape == want.shape and np.array_equal(got, want), name
     return found
 
@@ -318,7 +334,7 @@ def test_warnings_are_of_the_callers_line_and_come_once(picture):
         list(sp.segment_images(dark))
     assert len(warned) == 1 and warned[0].filename == __file__
     with pytest.warns(UserWarning, match="labels|superpixel") as warned:
-        list(sp.segment_images([np.zeros((1200, 1200), np.uint8)] * 2, superpixel_size=4))
+        list(sp.segment_images([np.zeros((1200, 1200), np.uint8)] * 2, superpixel_size=4, iterations=1))
     assert len(warned) == 1 and warned[0].filename == __file__
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MPL-2.0
 """Without memory calls raise MemoryError: no panic, no end of the process."""
 
+import json
 import subprocess
 import sys
 
@@ -10,13 +11,14 @@ import superpixels as sp
 
 resource = pytest.importorskip("resource")
 
-# Each call with less memory than it needs, and with more and more until it works.
+# Each call with less memory than it needs, and with more and more until it works, in a process of its own: a fork, which has loaded
+# the modules. The parent makes no thread.
 CHILD = """
-import resource, sys
+import json, os, resource, sys, tempfile
 import numpy as np, superpixels as sp
 
-kind, more = sys.argv[1], int(sys.argv[2])
-side = 1500
+# More than 65,535 superpixels of 4 px.
+side = 1050
 image = np.zeros((side, side, 3), np.uint8)
 image[::7] = 200
 floats = np.zeros((side, side), np.float32)
@@ -24,31 +26,63 @@ mask = np.ones((side, side), bool)
 fine = (np.arange(side * side, dtype=np.int32) // 97).reshape(side, side)
 
 def clip():
-    segmenter = sp.Segmenter(temporal=True, levels=True, n_segments=1000, threads=2)
+    segmenter = sp.Segmenter(temporal=True, levels=True, n_segments=1000, iterations=2, threads=2)
     segmenter.segment(image)
     segmenter.regions, segmenter.merges, segmenter.edge_index
 
 calls = {
-    "slic": lambda: sp.slic(image, 1000, threads=2),
-    "start_label": lambda: sp.slic(image, 1000, start_label=1, threads=2),
-    "mask": lambda: sp.slic(image, 1000, mask=mask, threads=2),
-    "floats": lambda: sp.slic(floats, 1000, threads=2),
+    "slic": lambda: slic(image, 1000),
+    "start_label": lambda: slic(image, 1000, start_label=1),
+    "mask": lambda: slic(image, 1000, mask=mask),
+    "floats": lambda: slic(floats, 1000),
     "snic": lambda: sp.snic(image, 1000, threads=2),
-    "batch": lambda: sp.slic(np.broadcast_to(image, (3, *image.shape)), 1000, threads=2),
-    "refine": lambda: sp.slic(image, 1000, refine=2, n_regions=500, threads=2),
+    "batch": lambda: slic(np.broadcast_to(image, (3, *image.shape)), 1000),
+    "refine": lambda: slic(image, 1000, refine=2, n_regions=500),
     "segmenter": clip,
-    "wide": lambda: sp.slic(image, superpixel_size=5, threads=2),
-    "wide_segmenter": lambda: sp.Segmenter(superpixel_size=5, threads=2).segment(image, mask=mask),
+    "wide": lambda: slic(image, superpixel_size=4),
+    "wide_segmenter": lambda: sp.Segmenter(superpixel_size=4, iterations=2, threads=2).segment(image, mask=mask),
     "contours": lambda: sp.contours(fine),
 }
-sp.slic(image[:50, :50], 10, threads=2)
-now = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (now + (more << 20),) * 2)
-try:
-    calls[kind]()
-    print("done")
-except MemoryError:
-    print("no memory")
+
+def slic(image, *n_segments, **more):
+    return sp.slic(image, *n_segments, iterations=2, threads=2, **more)
+
+def limited(call, more):
+    slic(image[:50, :50], 10)
+    now = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (now + (more << 20),) * 2)
+    try:
+        call()
+        print("done", flush=True)
+    except MemoryError:
+        print("no memory", flush=True)
+
+def attempt(call, more):
+    "The status of a process, and what it prints and says of errors."
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        process = os.fork()
+        if not process:
+            os.dup2(out.fileno(), 1)
+            os.dup2(err.fileno(), 2)
+            try:
+                limited(call, more)
+                os._exit(0)
+            except BaseException:
+                sys.excepthook(*sys.exc_info())
+                sys.stderr.flush()
+            os._exit(1)
+        _, status = os.waitpid(process, 0)
+        texts = []
+        for file in (out, err):
+            file.seek(0)
+            texts.append(file.read().decode())
+        return status, *texts
+
+for more in map(int, sys.argv[2:]):
+    status, out, err = attempt(calls[sys.argv[1]], more)
+    print(json.dumps([more, status, out, err]))
+    if out.strip() == "done":
+        break
 """
 KINDS = ["slic", "start_label", "mask", "floats", "snic", "batch", "refine", "segmenter", "wide", "wide_segmenter", "contours"]
 
@@ -56,17 +90,16 @@ KINDS = ["slic", "start_label", "mask", "floats", "snic", "batch", "refine", "se
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of memory are Linux's here")
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_memory(kind):
+    sizes = (1, 2, 4, 6, 10, 16, 24, 40, 65, 100, 200, 400, 800)
+    command = [sys.executable, "-c", CHILD, kind, *map(str, sizes)]
+    parent = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert parent.returncode == 0, parent.stderr
     found = []
-    for more in (1, 3, 7, 12, 20, 33, 50, 80, 130, 210, 400, 800):
-        child = subprocess.run(
-            [sys.executable, "-c", CHILD, kind, str(more)], capture_output=True, text=True, timeout=120, check=False
-        )
+    for more, status, out, err in map(json.loads, parent.stdout.splitlines()):
         # numpy's and Python's own, and that of threads that cannot be started.
-        said = child.stdout.strip() or child.stderr.strip().splitlines()[-1]
-        assert child.returncode == 0 or "set fewer threads" in child.stderr, (more, child.returncode, child.stderr[-600:])
+        said = out.strip() or err.strip().splitlines()[-1]
+        assert status == 0 or "set fewer threads" in err, (more, status, err[-600:])
         found.append(said)
-        if said == "done":
-            break
     assert found[-1] == "done" and found[0] != "done", found
 
 

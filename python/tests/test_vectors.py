@@ -22,21 +22,18 @@ def unit_edges(lines):
         for (x0, y0), (x1, y1) in zip(line[:-1], line[1:]):
             length = abs(x1 - x0) + abs(y1 - y0)
             assert length > 0 and (x0 == x1 or y0 == y1)
-            steps = np.linspace((x0, y0), (x1, y1), length + 1).round().astype(int).tolist()
-            passed.update(tuple(sorted((tuple(a), tuple(b)))) for a, b in zip(steps[:-1], steps[1:]))
+            dx, dy = (x1 - x0) // length, (y1 - y0) // length
+            steps = [(x0 + dx * i, y0 + dy * i) for i in range(length + 1)]
+            passed.update((min(a, b), max(a, b)) for a, b in zip(steps[:-1], steps[1:]))
     return passed
 
 
 def wanted_edges(labels, outside):
     """The same from the pixels: where two that are not of one region meet."""
     padded = np.pad(labels.astype(object), 1, constant_values=outside)
-    edges = set()
-    for y, x in np.ndindex(padded.shape):
-        if x and padded[y, x] != padded[y, x - 1]:
-            edges.add(((x - 1, y - 1), (x - 1, y)))
-        if y and padded[y, x] != padded[y - 1, x]:
-            edges.add(((x - 1, y - 1), (x, y - 1)))
-    return edges
+    across, down = padded[:, 1:] != padded[:, :-1], padded[1:] != padded[:-1]
+    edges = {((x, y - 1), (x, y)) for y, x in np.argwhere(across).tolist()}
+    return edges | {((x - 1, y), (x, y)) for y, x in np.argwhere(down).tolist()}
 
 
 def drawn(path):
