@@ -90,7 +90,7 @@ KINDS = ["slic", "start_label", "mask", "floats", "snic", "batch", "refine", "se
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of memory are Linux's here")
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_memory(kind):
-    sizes = (1, 2, 4, 6, 10, 16, 24, 40, 65, 100, 200, 400, 800)
+    sizes = (1, 2, 4, 6, 10, 16, 19, 22, 25, 27, 31, 40, 65, 100, 200, 400, 800)
     command = [sys.executable, "-c", CHILD, kind, *map(str, sizes)]
     parent = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert parent.returncode == 0, parent.stderr
