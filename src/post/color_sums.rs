@@ -28,7 +28,7 @@ impl BandSums {
         memory::refill(&mut self.sums, "sums", occurring.len(), Sums::default())?;
         for y in rows {
             let (row, pixels) = (labels.row(y), &features[y * width..][..width]);
-            self.row_sums.sum_features(pixels);
+            self.row_sums.sum_features(pixels)?;
             for_each_run(row, |columns| {
                 // Pixels outside of a mask have no label, and so no sum.
                 let Some(sum) = self.sums.get_mut(usize::from(row[columns.start] - self.lowest)) else {

@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use crate::color::unpack;
 use crate::cpu::level::by_level;
-use crate::cpu::memory::Array;
+use crate::cpu::memory::{self, Array};
+use crate::error::Result;
 
 /// Pixels that are compared at a time.
 pub(crate) const WORD: usize = u64::BITS as usize;
@@ -126,27 +127,38 @@ pub(crate) struct RowSums {
 }
 
 impl RowSums {
-    /// Prepares for a row of at most `width` pixels, see [`packed`].
+    /// Makes room for a row of `width` pixels.
+    fn prepare(&mut self, width: usize) -> Result<()> {
+        memory::resize(&mut self.before, "sums of a row", width + 1, 0)
+    }
+
+    /// Sums a row of `width` pixels, see [`packed`].
     #[inline(always)]
-    pub fn sum_pixels(&mut self, width: usize, pixels: impl Iterator<Item = u64>) {
-        self.before.resize(width + 1, 0);
+    pub fn sum_pixels(&mut self, width: usize, pixels: impl Iterator<Item = u64>) -> Result<()> {
+        self.prepare(width)?;
         let mut sum = 0u64;
         for (before, pixel) in self.before[1..].iter_mut().zip(pixels) {
             sum = sum.wrapping_add(pixel);
             *before = sum;
         }
+        Ok(())
     }
 
     /// Sums a row of features.
-    pub fn sum_features(&mut self, features: &[u32]) {
-        self.before.resize(features.len() + 1, 0);
+    pub fn sum_features(&mut self, features: &[u32]) -> Result<()> {
+        self.prepare(features.len())?;
         sum_features(&mut self.before[1..], features);
+        Ok(())
     }
 
     /// Sums a row of pixels, N at a time. `pixels` gets the first column and may write past the row's end.
     #[inline(always)]
-    pub fn sum_pieces<const N: usize>(&mut self, width: usize, mut pixels: impl FnMut(usize, &mut [u64; N])) {
-        self.before.resize(width + 1, 0);
+    pub fn sum_pieces<const N: usize>(
+        &mut self,
+        width: usize,
+        mut pixels: impl FnMut(usize, &mut [u64; N]),
+    ) -> Result<()> {
+        self.prepare(width)?;
         let (mut sum, mut piece) = (0u64, [0; N]);
         for (i, before) in self.before[1..].chunks_mut(N).enumerate() {
             pixels(i * N, &mut piece);
@@ -155,6 +167,7 @@ impl RowSums {
                 *before = sum;
             }
         }
+        Ok(())
     }
 
     /// Sums of the channels over some columns.
@@ -224,7 +237,7 @@ mod tests {
         let row: Vec<[u32; 3]> =
             (0..width).map(|x| if x < 2100 { [2047; 3] } else { [x % 2048, 7, x % 5] }).collect();
         let mut sums = RowSums::default();
-        sums.sum_pixels(row.len(), row.iter().map(|&pixel| packed(pixel)));
+        sums.sum_pixels(row.len(), row.iter().map(|&pixel| packed(pixel))).unwrap();
         for columns in [0..3000, 0..1, 0..1024, 3..1028, 17..2900, 2999..3000, 5..5] {
             let wanted: [u64; 3] =
                 [0, 1, 2].map(|i| row[columns.clone()].iter().map(|pixel| u64::from(pixel[i])).sum());
@@ -234,7 +247,7 @@ mod tests {
             // Channels of up to 11 bits, the first of 10.
             let features: Vec<u32> =
                 row[..width].iter().map(|p| p[0] >> 1 | p[1] << 10 | p[2] << 21).collect();
-            sums.sum_features(&features);
+            sums.sum_features(&features).unwrap();
             let wanted: [u64; 3] = [0, 1, 2].map(|i| features.iter().map(|&f| u64::from(unpack(f)[i])).sum());
             assert_eq!(sums.over(0..width), wanted, "{width}");
         }

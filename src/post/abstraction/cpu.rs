@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Abstraction on the CPU: a pass over the frame for the paints of regions, then tiles that are drawn in parallel.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::Params;
 use super::moments::BandMoments;
-use super::outline::{self, HEIGHT, Tile, WIDTH, difference};
+use super::outline::{self, HEIGHT, Tile, TopRow, WIDTH, difference};
 use super::paint::{Mixer, Moments, Paint, PlaneScale, part};
 use super::rule::{APART, BOOST_ONE, DIFFERENCES, INKED, NARROW_WHOLE, PX, Rule, SHARP, THIN, WIDE_WHOLE};
 use super::steady::Steady;
@@ -150,6 +152,19 @@ impl Abstraction {
     }
 }
 
+/// The outline of two regions.
+struct Edge<'a> {
+    labels: [u16; 2],
+    paints: [&'a Paint; 2],
+    /// Part of 256 to which the narrow Gaussian may count.
+    contrasts: i32,
+    /// Part of 256 of the ink, and its width in 1/256 px.
+    strength: u32,
+    ink_width: u32,
+    /// Relative difference of two weights from which on nothing of the other region shows.
+    reach: u32,
+}
+
 /// What all tiles are drawn with.
 struct Painter<'a> {
     rule: &'a Rule,
@@ -186,7 +201,7 @@ impl Painter<'_> {
     }
 
     /// Fills some pixels of a row with the paint of a region.
-    fn fill(&self, codes: &mut Codes, label: u16, tile: &Tile, columns: std::ops::Range<usize>, y: usize) {
+    fn fill(&self, codes: &mut Codes, label: u16, tile: &Tile, columns: Range<usize>, y: usize) {
         let Some(paint) = self.paints.get(usize::from(label)) else { return };
         let (left, top) = (tile.left + columns.start, tile.top + y);
         let channels = if self.layout.family == Family::Gray { 1 } else { 3 };
@@ -206,39 +221,66 @@ impl Painter<'_> {
 
     /// Paints a row of a tile: runs of one region first, then what is near an outline.
     fn paint_row(&self, tile: &Tile, codes: &mut Codes, y: usize) {
-        let own = &tile.rows[y].label[0][..tile.width];
+        let TopRow { weight: [most, second], label: [own, other] } = &tile.rows[y];
         let mut start = 0;
-        for run in own.chunk_by(|a, b| a == b) {
+        for run in own[..tile.width].chunk_by(|a, b| a == b) {
             self.fill(codes, run[0], tile, start..start + run.len(), y);
             start += run.len();
         }
-        let [most, second] = &tile.rows[y].weight;
-        for x in 0..tile.width {
-            if second[x] > 0 {
-                let (a, b) = (u32::from(most[x]), u32::from(second[x]));
-                self.mix(tile, codes, [x, y], [a, b]);
+        let mut x = 0;
+        while x < tile.width {
+            let pair = [own[x], other[x]];
+            let end = (x + 1..tile.width).find(|&x| [own[x], other[x]] != pair).unwrap_or(tile.width);
+            // A pixel of one region alone has no second weight, and the second label of a run of pixels without is 0.
+            if second[x..end].iter().any(|&weight| weight > 0) {
+                let edge = self.edge(pair);
+                for x in (x..end).filter(|&x| second[x] > 0) {
+                    let weights = [most[x], second[x]].map(u32::from);
+                    // Beyond `reach` a pixel is its region's alone.
+                    if DIFFERENCES as u32 * (weights[0] - weights[1]) < edge.reach * (weights[0] + weights[1])
+                    {
+                        self.mix(tile, codes, [x, y], weights, &edge);
+                    }
+                }
             }
+            x = end;
         }
     }
 
-    /// Mixes the color of a pixel from two regions, and the line between them.
-    fn mix(&self, tile: &Tile, codes: &mut Codes, [x, y]: [usize; 2], weights: [u32; 2]) {
+    /// What holds along the whole outline of two regions.
+    fn edge(&self, labels: [u16; 2]) -> Edge<'_> {
         let rule = self.rule;
-        let [own, other] = [0, 1].map(|i| tile.rows[y].label[i][x]);
-        let [mut paint, mut beside] = [own, other].map(|label| &self.paints[usize::from(label)]);
-        let contrast = paint.contrast(beside);
-        let boosts = |scale: usize| [paint, beside].map(|p| u32::from(p.boost[scale]));
+        let paints = labels.map(|label| &self.paints[usize::from(label)]);
+        let contrast = paints[0].contrast(paints[1]);
+        let contrasts = if rule.keeps_corners { part(contrast, SHARP) as i32 } else { 0 };
+        let strength = part(contrast, INKED);
+        let ink_width = rule.ink * strength >> 8;
+        let is_plain = paints.iter().all(|paint| u32::from(paint.boost[0]) == BOOST_ONE);
+        let reach = if is_plain && contrasts == 0 {
+            let distance = PX as u32 / 2 + ink_width / 2;
+            rule.far.partition_point(|&far| u32::from(far) < distance) as u32
+        } else {
+            // Two weights differ by all at most.
+            DIFFERENCES as u32 + 1
+        };
+        Edge { labels, paints, contrasts, strength, ink_width, reach }
+    }
+
+    /// Mixes the color of a pixel from two regions, and the line between them.
+    fn mix(&self, tile: &Tile, codes: &mut Codes, [x, y]: [usize; 2], weights: [u32; 2], edge: &Edge<'_>) {
+        let rule = self.rule;
+        let [mut paint, mut beside] = edge.paints;
+        let boosts = |scale: usize| edge.paints.map(|p| u32::from(p.boost[scale]));
         let mut distance = distance_of(&rule.far, weights, boosts(0), WIDE_WHOLE);
-        let sharp = if rule.keeps_corners { part(contrast, SHARP) as i32 } else { 0 };
-        if sharp > 0 {
-            let narrow = tile.narrow_weights(x, y, [own, other]);
+        if edge.contrasts > 0 {
+            let narrow = tile.narrow_weights(x, y, edge.labels);
             let [a, b] = [0, 1].map(|i| narrow[i] * boosts(1)[i] >> 8);
             if a + b > 0 {
                 let near = distance_of(&rule.near, [a, b], boosts(1), NARROW_WHOLE);
                 let near = if b == 0 && near > 0 { near.max(distance) } else { near };
                 let [thin, beside_thin] = boosts(1);
                 let apart = part(near.abs_diff(distance), APART).max(part(thin.max(beside_thin), THIN));
-                let sharp = sharp * apart as i32 >> 8;
+                let sharp = edge.contrasts * apart as i32 >> 8;
                 distance = (distance * (PX - sharp) + near * sharp) >> 8;
             }
         }
@@ -248,7 +290,7 @@ impl Painter<'_> {
             distance = -distance;
         }
         let coverage = (PX / 2 + distance).min(PX) as u32;
-        let ink = self.ink(contrast, distance);
+        let ink = self.ink(edge, distance);
         if coverage == PX as u32 && ink == 0 && !is_other {
             return;
         }
@@ -263,10 +305,10 @@ impl Painter<'_> {
     }
 
     /// Opacity of a line at a distance from its middle, of 256.
-    fn ink(&self, contrast: u32, distance: i32) -> u32 {
-        let strength = part(contrast, INKED);
-        let width = self.rule.ink * strength >> 8;
-        let covered = (width as i32 / 2 + PX / 2 - distance).clamp(0, PX) as u32 * width.min(256) >> 8;
+    fn ink(&self, edge: &Edge<'_>, distance: i32) -> u32 {
+        let Edge { strength, ink_width, .. } = *edge;
+        let covered =
+            (ink_width as i32 / 2 + PX / 2 - distance).clamp(0, PX) as u32 * ink_width.min(256) >> 8;
         let opaque = covered * (96 + (160 * strength >> 8)) >> 8;
         (opaque * self.rule.ink_alpha + 127) / 255
     }
@@ -292,6 +334,8 @@ fn distance_of(table: &[u16; DIFFERENCES + 1], [a, b]: [u32; 2], boosts: [u32; 2
 /// Writes a tile's colors where the segmentation has a label.
 fn store(band: &mut Band<'_>, layout: &'static Layout, tile: &Tile, codes: &Codes) {
     let own = layout.own_channels();
+    let is_packed =
+        own == 3 && layout.planes == 1 && layout.channels.iter().all(|c| c.step == 4 && c.sample.bytes == 1);
     for y in 0..tile.height {
         let labels = tile.own_row(y);
         let mut start = 0;
@@ -299,6 +343,16 @@ fn store(band: &mut Band<'_>, layout: &'static Layout, tile: &Tile, codes: &Code
             let columns = start..start + run.len();
             start = columns.end;
             if run[0] == NO_LABEL {
+                continue;
+            }
+            if is_packed {
+                store_packed(
+                    &mut band.row(0, y)[4 * (tile.left + columns.start)..],
+                    layout,
+                    codes,
+                    y,
+                    columns,
+                );
                 continue;
             }
             for (channel, codes) in layout.channels[..own].iter().zip(codes) {
@@ -343,6 +397,17 @@ fn store(band: &mut Band<'_>, layout: &'static Layout, tile: &Tile, codes: &Code
                 channel.sample.set(&mut row[at..], ((2 * sum + n) / (2 * n)) as u16);
             }
         }
+    }
+}
+
+/// Writes colors to pixels of four bytes, whose fourth stays.
+fn store_packed(row: &mut [u8], layout: &Layout, codes: &Codes, y: usize, columns: Range<usize>) {
+    let shifts = layout.channels.map(|channel| 8 * channel.offset as u32);
+    let kept = !shifts.iter().fold(0, |bits, shift| bits | 0xff << shift);
+    let [a, b, c] = codes.each_ref().map(|codes| &codes[y][columns.clone()]);
+    for (pixel, ((&a, &b), &c)) in row.as_chunks_mut::<4>().0.iter_mut().zip(a.iter().zip(b).zip(c)) {
+        let colors = u32::from(a) << shifts[0] | u32::from(b) << shifts[1] | u32::from(c) << shifts[2];
+        *pixel = (u32::from_le_bytes(*pixel) & kept | colors).to_le_bytes();
     }
 }
 

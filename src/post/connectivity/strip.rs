@@ -148,7 +148,7 @@ impl Strip {
         let (starts, components, parents) = (&starts[..], &mut components[..], &mut parents[..]);
         for y in 0..rows {
             let pixels = &features[(first + y) * width..][..width];
-            row_sums.sum_features(pixels);
+            row_sums.sum_features(pixels)?;
             let runs = firsts[y] as usize..firsts[y + 1] as usize;
             memory::reserve(sums, COMPONENTS, runs.len())?;
             memory::reserve(clusters, COMPONENTS, runs.len())?;

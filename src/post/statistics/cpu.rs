@@ -30,7 +30,7 @@ struct LargeSamples<'a> {
 }
 
 /// Sums row `y` of a frame of at most 10 bits in its own channels.
-fn sum_samples(sums: &mut RowSums, frame: &Frame<'_>, y: usize, neutral: u16) {
+fn sum_samples(sums: &mut RowSums, frame: &Frame<'_>, y: usize, neutral: u16) -> Result<()> {
     let info = frame.info();
     let width = info.geometry.width as usize;
     // Packed 8-bit RGB, the most common format, has code of its own.
@@ -50,15 +50,20 @@ fn sum_samples(sums: &mut RowSums, frame: &Frame<'_>, y: usize, neutral: u16) {
         for (i, pixel) in pixels.iter_mut().enumerate() {
             *pixel = packed([codes[0][i], codes[1][i], codes[2][i]].map(u32::from));
         }
-    });
+    })
 }
 
 /// Sums a row of pixels of bytes.
 #[inline(always)]
-fn sum_bytes<const BYTES: usize>(sums: &mut RowSums, width: usize, row: &[u8], layout: PackedRgb) {
+fn sum_bytes<const BYTES: usize>(
+    sums: &mut RowSums,
+    width: usize,
+    row: &[u8],
+    layout: PackedRgb,
+) -> Result<()> {
     let [r, g, b] = layout.offsets.map(|offset| offset % BYTES);
     let pixels = row.as_chunks::<BYTES>().0.iter();
-    sums.sum_pixels(width, pixels.map(|p| packed([p[r], p[g], p[b]].map(u32::from))));
+    sums.sum_pixels(width, pixels.map(|p| packed([p[r], p[g], p[b]].map(u32::from))))
 }
 
 impl LargeSamples<'_> {
@@ -122,9 +127,9 @@ impl Band {
         for y in rows {
             let row = labels.row(y);
             let [color_sums, sample_sums] = &mut self.row_sums;
-            color_sums.sum_features(&features[y * width..][..width]);
+            color_sums.sum_features(&features[y * width..][..width])?;
             if let Some(Samples { frame, large: None, neutral }) = samples {
-                sum_samples(sample_sums, frame, y, neutral);
+                sum_samples(sample_sums, frame, y, neutral)?;
             }
             for_each_run(row, |columns| {
                 // Pixels outside of a mask have no label, and so no sum.
