@@ -15,7 +15,7 @@ type Row = [String; 6];
 fn value_text(spec: &glib::ParamSpec) -> String {
     if let Some(spec) = spec.downcast_ref::<glib::ParamSpecBoolean>() {
         spec.default_value().to_string()
-    } else if spec.name() == "boundary-color" {
+    } else if spec.name().ends_with("-color") {
         let spec = spec.downcast_ref::<glib::ParamSpecUInt>().unwrap();
         format!("{:#010x}", spec.default_value())
     } else if let Some(spec) = spec.downcast_ref::<glib::ParamSpecUInt>() {
@@ -36,7 +36,7 @@ fn type_and_range(spec: &glib::ParamSpec) -> (&'static str, String) {
         ("bool", "-".into())
     } else if let Some(spec) = spec.downcast_ref::<glib::ParamSpecUInt>() {
         match (spec.minimum(), spec.maximum()) {
-            (0, u32::MAX) if spec.name() == "boundary-color" => ("uint", "0xAARRGGBB".into()),
+            (0, u32::MAX) if spec.name().ends_with("-color") => ("uint", "0xAARRGGBB".into()),
             (min, u32::MAX) => ("uint", format!("{min} or more")),
             (min, max) => ("uint", format!("{min} to {max}")),
         }

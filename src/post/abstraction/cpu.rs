@@ -254,7 +254,7 @@ impl Painter<'_> {
         let contrast = paints[0].contrast(paints[1]);
         let contrasts = if rule.keeps_corners { part(contrast, SHARP) as i32 } else { 0 };
         let strength = part(contrast, INKED);
-        let ink_width = rule.ink * strength >> 8;
+        let ink_width = (rule.ink * strength) >> 8;
         let is_plain = paints.iter().all(|paint| u32::from(paint.boost[0]) == BOOST_ONE);
         let reach = if is_plain && contrasts == 0 {
             let distance = PX as u32 / 2 + ink_width / 2;
@@ -274,13 +274,13 @@ impl Painter<'_> {
         let mut distance = distance_of(&rule.far, weights, boosts(0), WIDE_WHOLE);
         if edge.contrasts > 0 {
             let narrow = tile.narrow_weights(x, y, edge.labels);
-            let [a, b] = [0, 1].map(|i| narrow[i] * boosts(1)[i] >> 8);
+            let [a, b] = [0, 1].map(|i| (narrow[i] * boosts(1)[i]) >> 8);
             if a + b > 0 {
                 let near = distance_of(&rule.near, [a, b], boosts(1), NARROW_WHOLE);
                 let near = if b == 0 && near > 0 { near.max(distance) } else { near };
                 let [thin, beside_thin] = boosts(1);
                 let apart = part(near.abs_diff(distance), APART).max(part(thin.max(beside_thin), THIN));
-                let sharp = edge.contrasts * apart as i32 >> 8;
+                let sharp = (edge.contrasts * apart as i32) >> 8;
                 distance = (distance * (PX - sharp) + near * sharp) >> 8;
             }
         }
@@ -296,11 +296,11 @@ impl Painter<'_> {
         }
         let (left, top) = (tile.left + x, tile.top + y);
         let channels = if self.layout.family == Family::Gray { 1 } else { 3 };
-        for c in 0..channels {
+        for (c, codes) in codes.iter_mut().enumerate().take(channels) {
             let [paint, beside] = [paint, beside].map(|p| u32::from(p.code(c, left, top, self.fraction)));
             let color = (paint * coverage + beside * (256 - coverage) + 128) >> 8;
             let color = (color * (256 - ink) + u32::from(rule.ink_color[c]) * ink + 128) >> 8;
-            codes[c][y][x] = color as u16;
+            codes[y][x] = color as u16;
         }
     }
 
@@ -308,8 +308,8 @@ impl Painter<'_> {
     fn ink(&self, edge: &Edge<'_>, distance: i32) -> u32 {
         let Edge { strength, ink_width, .. } = *edge;
         let covered =
-            (ink_width as i32 / 2 + PX / 2 - distance).clamp(0, PX) as u32 * ink_width.min(256) >> 8;
-        let opaque = covered * (96 + (160 * strength >> 8)) >> 8;
+            ((ink_width as i32 / 2 + PX / 2 - distance).clamp(0, PX) as u32 * ink_width.min(256)) >> 8;
+        let opaque = (covered * (96 + ((160 * strength) >> 8))) >> 8;
         (opaque * self.rule.ink_alpha + 127) / 255
     }
 }
@@ -379,11 +379,13 @@ fn store(band: &mut Band<'_>, layout: &'static Layout, tile: &Tile, codes: &Code
     for (i, y) in (0..tile.height).step_by(high).enumerate() {
         for x in (0..tile.width).step_by(wide) {
             let (mut sums, mut n) = ([0u32; 2], 0);
+            let columns = x..tile.width.min(x + wide);
             for y in y..tile.height.min(y + high) {
-                for x in x..tile.width.min(x + wide) {
-                    if tile.own_row(y)[x] != NO_LABEL {
-                        sums[0] += u32::from(codes[1][y][x]);
-                        sums[1] += u32::from(codes[2][y][x]);
+                let [_, u, v] = codes.each_ref().map(|codes| &codes[y][columns.clone()]);
+                for ((&label, &u), &v) in tile.own_row(y)[columns.clone()].iter().zip(u).zip(v) {
+                    if label != NO_LABEL {
+                        sums[0] += u32::from(u);
+                        sums[1] += u32::from(v);
                         n += 1;
                     }
                 }

@@ -103,7 +103,8 @@ pub const STEADINESS: Range<f32> = Range {
         "steadiness",
         "Steadiness",
         "frames",
-        "With {overlay=abstraction} and {temporal=true}: frames over which color, shading and ink of a region ease to their new values,          and a new region from the color at its place (0 = at once)",
+        "With {overlay=abstraction} and {temporal=true}: frames over which color, shading and ink of a region ease to their new values, \
+         and a new region from the color at its place (0 = at once)",
     ),
     min: 0.0,
     max: 100.0,

@@ -175,7 +175,7 @@ fn add_region_body(tile: &mut Tile, rule: &Rule, label: u16, boost: u16) {
         let TopRow { weight: [most, second], label: [own, other] } = row;
         for x in 0..WIDTH {
             // At most 2^14, so that the product's upper half holds it.
-            let weight = (u32::from(2 * sums[x]) * u32::from(boost) >> 16) as u16;
+            let weight = ((u32::from(2 * sums[x]) * u32::from(boost)) >> 16) as u16;
             let is_most = weight > most[x];
             let is_second = weight > second[x];
             second[x] = if is_most {

@@ -113,7 +113,7 @@ impl Paint {
         let one = f64::from(1u32 << scale.fraction);
         let middle = self.middle.map(f64::from);
         let steepest = f64::from(scale.steepest);
-        for c in 0..3 {
+        for (c, &mean) in mean.iter().enumerate() {
             let code = moments.code[c] as f64;
             let x_code = n * moments.x_code[c] as f64 - x * code;
             let y_code = n * moments.y_code[c] as f64 - y * code;
@@ -124,8 +124,8 @@ impl Paint {
             let moved = slope_x * (middle[0] - x / n) + slope_y * (middle[1] - y / n);
             self.base[c] += (moved + 0.5).floor() as i32;
             (self.slope_x[c], self.slope_y[c]) = (slope_x as i32, slope_y as i32);
-            self.low[c] = (u16::MAX - moments.low_gap[c] as u16).min(mean[c]);
-            self.high[c] = (moments.high[c] as u16).max(mean[c]);
+            self.low[c] = (u16::MAX - moments.low_gap[c] as u16).min(mean);
+            self.high[c] = (moments.high[c] as u16).max(mean);
         }
     }
 

@@ -32,10 +32,10 @@ impl Paint {
     pub fn eased(&self, earlier: &Self, share: u32, fraction: u32) -> Self {
         let share = share.max(part(self.contrast(earlier), SHARP));
         let ease = |from: i32, to: i32| {
-            from + ((i64::from(to) - i64::from(from)) * i64::from(share) + 128 >> 8) as i32
+            from + (((i64::from(to) - i64::from(from)) * i64::from(share) + 128) >> 8) as i32
         };
         let step = |from: u16, to: u16| {
-            let way = (u32::from(to.abs_diff(from)) * share >> 8).max(u32::from(from != to)) as u16;
+            let way = ((u32::from(to.abs_diff(from)) * share) >> 8).max(u32::from(from != to)) as u16;
             if to > from { from + way } else { from - way }
         };
         let mut eased = *self;
