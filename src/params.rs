@@ -399,7 +399,7 @@ pub enum Fill {
     MeanColor,
     /// Every region in a false color of its identity.
     Labels,
-    /// Every region as a patch with smooth outlines; see [`abstraction`](crate::post::abstraction).
+    /// Every region as a patch with smooth outlines; see [`abstraction`].
     Abstraction(abstraction::Params),
 }
 
