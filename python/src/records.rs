@@ -3,7 +3,8 @@
 
 use gstsuperpixel::record::{Layout, Record, RecordField, Scalar};
 use gstsuperpixel::regions::{Event, MergeStep, Motion, Neighbor, Region};
-use numpy::PyArray1;
+use numpy::{PyArray1, PyArrayMethods};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
@@ -56,5 +57,9 @@ impl Structured {
 
 /// A new array with a copy of records.
 pub fn records<'py>(py: Python<'py>, record: &Structured, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
-    PyArray1::from_slice(py, bytes).call_method1("view", (record.dtype(py)?,))
+    // Numpy itself raises where there is no memory.
+    let empty = py.import(intern!(py, "numpy"))?.getattr(intern!(py, "empty"))?;
+    let array = empty.call1((bytes.len(), intern!(py, "u1")))?.cast_into::<PyArray1<u8>>()?;
+    array.readwrite().as_slice_mut()?.copy_from_slice(bytes);
+    array.call_method1(intern!(py, "view"), (record.dtype(py)?,))
 }

@@ -22,6 +22,7 @@ use crate::error::{Failure, exception};
 use crate::foreign::is_on_device;
 use crate::host_frames::HostFrames;
 use crate::mask::Masks;
+use crate::memory;
 use crate::parameters;
 use crate::pools::pool;
 use crate::reading::Reading;
@@ -568,7 +569,9 @@ impl Segmenter {
         let pairs = &guard.regions()?.neighbors;
         let (lower, higher) = (pairs.iter().map(|pair| pair.a), pairs.iter().map(|pair| pair.b));
         let sources = lower.clone().chain(higher.clone());
-        let all: Vec<i64> = sources.chain(higher.chain(lower)).map(i64::from).collect();
+        let mut all = Vec::new();
+        memory::reserve("pairs of regions", &mut all, 4 * pairs.len()).map_err(exception)?;
+        all.extend(sources.chain(higher.chain(lower)).map(i64::from));
         Ok(all.into_pyarray(py).reshape([2, 2 * pairs.len()])?.into_any())
     }
 

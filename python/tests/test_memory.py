@@ -2,8 +2,11 @@
 """Without memory calls raise MemoryError: no panic, no end of the process."""
 
 import json
+import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,14 +14,12 @@ import superpixels as sp
 
 resource = pytest.importorskip("resource")
 
-# Each call with less memory than it needs, and with more and more until it works, in a process of its own: a fork, which has loaded
-# the modules. The parent makes no thread.
+# Calls with too little memory, each in a process of its own: a fork, which has loaded the modules. The parent makes no thread.
 CHILD = """
-import json, os, resource, sys, tempfile
+import ctypes, json, os, resource, sys, tempfile
 import numpy as np, superpixels as sp
 
-# More than 65,535 superpixels of 4 px.
-side = 1050
+kind, side = sys.argv[1], int(sys.argv[2])
 image = np.zeros((side, side, 3), np.uint8)
 image[::7] = 200
 floats = np.zeros((side, side), np.float32)
@@ -48,16 +49,22 @@ def slic(image, *n_segments, **more):
     return sp.slic(image, *n_segments, iterations=2, threads=2, **more)
 
 def limited(call, more):
-    slic(image[:50, :50], 10)
     now = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (now + (more << 20),) * 2)
+    call()
+    return "done"
+
+def failing(call, others):
+    "Without the allocation that follows so many others that grow with the image; what is smaller is of plans and pools of threads."
+    memory = ctypes.CDLL(None)
+    memory.fail_after(ctypes.c_long(others), ctypes.c_long(8192 if side > 1000 else 4096))
     try:
         call()
-        print("done", flush=True)
-    except MemoryError:
-        print("no memory", flush=True)
+    finally:
+        failed = memory.has_failed()
+    return "went without" if failed else "done"
 
-def attempt(call, more):
+def attempt(way, call, number):
     "The status of a process, and what it prints and says of errors."
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = os.fork()
@@ -65,7 +72,12 @@ def attempt(call, more):
             os.dup2(out.fileno(), 1)
             os.dup2(err.fileno(), 2)
             try:
-                limited(call, more)
+                slic(image[:50, :50], 10)
+                try:
+                    said = way(call, number)
+                except MemoryError:
+                    said = "no memory"
+                print(said, flush=True)
                 os._exit(0)
             except BaseException:
                 sys.excepthook(*sys.exc_info())
@@ -78,29 +90,68 @@ def attempt(call, more):
             texts.append(file.read().decode())
         return status, *texts
 
-for more in map(int, sys.argv[2:]):
-    status, out, err = attempt(calls[sys.argv[1]], more)
-    print(json.dumps([more, status, out, err]))
+way = globals()[sys.argv[3]]
+for number in map(int, sys.argv[4:]):
+    status, out, err = attempt(way, calls[kind], number)
+    print(json.dumps([number, status, out, err]), flush=True)
     if out.strip() == "done":
         break
 """
 KINDS = ["slic", "start_label", "mask", "floats", "snic", "batch", "refine", "segmenter", "wide", "wide_segmenter", "contours"]
 
 
+# More than 65,535 superpixels of 4 px.
+WIDE_SIDE = 1050
+
+
+def attempts(kind, side, way, numbers, **environment):
+    command = [sys.executable, "-c", CHILD, kind, str(side), way, *map(str, numbers)]
+    environment = {**os.environ, **environment}
+    parent = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    assert parent.returncode == 0, parent.stderr
+    return map(json.loads, parent.stdout.splitlines())
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of memory are Linux's here")
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_memory(kind):
-    sizes = (1, 2, 4, 6, 10, 16, 19, 22, 25, 27, 31, 40, 65, 100, 200, 400, 800)
-    command = [sys.executable, "-c", CHILD, kind, *map(str, sizes)]
-    parent = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert parent.returncode == 0, parent.stderr
+    # More and more until it works.
     found = []
-    for more, status, out, err in map(json.loads, parent.stdout.splitlines()):
+    for more, status, out, err in attempts(kind, WIDE_SIDE, "limited", (1, 4, 10, 22, 40, 100, 200, 400, 800)):
         # numpy's and Python's own, and that of threads that cannot be started.
         said = out.strip() or err.strip().splitlines()[-1]
         assert status == 0 or "set fewer threads" in err, (more, status, err[-600:])
         found.append(said)
     assert found[-1] == "done" and found[0] != "done", found
+
+
+@pytest.fixture(scope="module")
+def failing_memory(tmp_path_factory):
+    """A library to preload, which lets one allocation fail."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if not compiler or not sys.platform.startswith("linux"):
+        pytest.skip("a C compiler on Linux makes the memory that fails")
+    library = tmp_path_factory.mktemp("memory") / "failing.so"
+    source = Path(__file__).with_name("failing_memory.c")
+    made = subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-o", library, source], capture_output=True, text=True, check=False)
+    if made.returncode:
+        # musl has other names.
+        pytest.skip(f"no memory that fails: {made.stderr[-300:]}")
+    return library
+
+
+# `contours` asks for all its memory at once before it takes it in parts, which one that fails alone cannot show.
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "contours"])
+def test_one_allocation_fails(kind, failing_memory):
+    # Of the many of an image of this size some, with SUPERPIXEL_EVERY_ALLOCATION all.
+    is_wide = kind.startswith("wide")
+    numbers = [*range(0, 4000, 1 if os.environ.get("SUPERPIXEL_EVERY_ALLOCATION") else 61 if is_wide else 13)]
+    found = set()
+    for number, status, out, err in attempts(kind, WIDE_SIDE if is_wide else 400, "failing", numbers, LD_PRELOAD=str(failing_memory)):
+        assert status == 0, (number, status, err[-3000:])
+        found.add(out.strip())
+    # Where there is another way, such as a pool without a thread, no memory is no error.
+    assert {"no memory", "done"} <= found <= {"no memory", "went without", "done"}
 
 
 def test_huge_batches():

@@ -269,6 +269,24 @@ pub(crate) fn filled<T: Clone>(what: &'static str, count: usize, value: T) -> Re
     Ok(values)
 }
 
+/// Collects items whose number is known.
+pub(crate) fn collected<T>(what: &'static str, items: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>> {
+    try_collected(what, items.map(Ok))
+}
+
+/// Collects items whose number is known, up to the first error.
+pub(crate) fn try_collected<T>(
+    what: &'static str,
+    items: impl ExactSizeIterator<Item = Result<T>>,
+) -> Result<Vec<T>> {
+    let mut all = Vec::new();
+    reserve(&mut all, what, items.len())?;
+    for item in items {
+        all.push(item?);
+    }
+    Ok(all)
+}
+
 /// Sets an array to `count` copies of a value, reusing its memory.
 pub(crate) fn refill<T: Clone>(
     values: &mut Array<T>,

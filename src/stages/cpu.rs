@@ -85,7 +85,7 @@ impl Backend for Cpu {
         _: Internal,
     ) -> Result<Box<dyn backend::Connectivity<Self>>> {
         Ok(if plan.connectivity {
-            Box::new(connectivity::cpu::Connectivity::new(self, plan))
+            Box::new(connectivity::cpu::Connectivity::new(self, plan)?)
         } else if plan.clusters_are_pixels() {
             Box::new(connectivity::renumber::RenumberPixels::new(self, plan)?)
         } else {

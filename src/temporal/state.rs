@@ -221,7 +221,10 @@ impl State {
             },
             naming: Naming {
                 kinds: memory::zeroed(SLOTS, LABELS)?,
-                bands: (0..plan.frame.geometry.height.div_ceil(BAND as u32)).map(|_| Array::new()).collect(),
+                bands: memory::collected(
+                    "bands of rows",
+                    (0..plan.frame.geometry.height as usize).step_by(BAND).map(|_| Array::new()),
+                )?,
                 ..Naming::default()
             },
         })

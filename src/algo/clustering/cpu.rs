@@ -112,7 +112,7 @@ impl<C: Clusters> Clustering<C> {
             let sums = memory::filled("sums", (samples.rows + 2) * grid.nx as usize, C::Sums::default())?;
             Ok(Band { samples, sums })
         };
-        let bands = clusters.samples(plan)?.into_iter().map(band).collect::<Result<_>>()?;
+        let bands = memory::try_collected("bands of cells", clusters.samples(plan)?.into_iter().map(band))?;
         Ok(Self { cpu: cpu.clone(), grid, masked: plan.masked, clusters, bands })
     }
 

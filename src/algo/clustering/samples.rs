@@ -68,7 +68,7 @@ impl<T: Copy + Default> Samples<T> {
             }
             Ok(samples)
         };
-        (0..ny).step_by(BAND).map(band).collect()
+        memory::try_collected("bands of cells", (0..ny).step_by(BAND).map(band))
     }
 
     fn new(

@@ -19,6 +19,9 @@ use crate::image::{Geometry, Labels, NO_LABEL};
 use crate::plan::Plan;
 use crate::temporal::state::{Largest, State};
 
+/// Name of the strips in errors about memory.
+const STRIPS_OF_ROWS: &str = "strips of rows";
+
 /// Rows per task: several tasks for each thread, but few borders between them. Results do not depend on it.
 const STRIP_ROWS: Range<usize> = 8..32;
 const STRIPS: usize = 8;
@@ -73,12 +76,12 @@ pub(crate) struct Connectivity {
 }
 
 impl Connectivity {
-    pub fn new(cpu: &Cpu, plan: &Plan) -> Self {
+    pub fn new(cpu: &Cpu, plan: &Plan) -> Result<Self> {
         let (height, threads) = (plan.frame.geometry.height as usize, cpu.threads());
         let most = if threads == 1 { STRIP_ROWS.end } else { height / (STRIPS * threads) };
         let rows = most.clamp(STRIP_ROWS.start, STRIP_ROWS.end);
         let strips = height.div_ceil(rows);
-        Self {
+        Ok(Self {
             cpu: cpu.clone(),
             geometry: plan.frame.geometry,
             rows,
@@ -92,12 +95,12 @@ impl Connectivity {
             } else {
                 u32::from(NO_LABEL)
             }),
-            strips: (0..strips).map(|_| Strip::default()).collect(),
-            borders: (0..strips).map(|_| StripBorder::default()).collect(),
+            strips: memory::collected(STRIPS_OF_ROWS, (0..strips).map(|_| Strip::default()))?,
+            borders: memory::collected(STRIPS_OF_ROWS, (0..strips).map(|_| StripBorder::default()))?,
             components: Components::default(),
             largest: Array::new(),
             labels: Array::new(),
-        }
+        })
     }
 
     /// Calls `pass` for every strip, with the components of the frame. Uses all threads if `worth_it`.

@@ -34,14 +34,14 @@ pub(crate) struct Regions {
 impl Regions {
     pub fn new(cpu: &Cpu, plan: &Plan) -> Result<Self> {
         let connectivity = || {
-            let mut own = Connectivity::new(cpu, plan);
+            let mut own = Connectivity::new(cpu, plan)?;
             own.outside = plan.masked.then_some(NO_CLUSTER);
-            own
+            Ok(own)
         };
         Ok(Self {
             width: plan.frame.geometry.width as usize,
             cells: plan.grid.cells(),
-            connectivity: plan.connectivity.then(connectivity),
+            connectivity: plan.connectivity.then(connectivity).transpose()?,
             numbers: Array::new(),
             used: Array::new(),
         })

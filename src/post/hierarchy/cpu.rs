@@ -58,7 +58,10 @@ impl Hierarchy {
             own: Own { levels: own.levels && !plan.lists_refined(), ..own },
             refined: Own { regions: 0, ..own },
             rows,
-            bands: (0..height.div_ceil(rows)).map(|_| Band::new(rows * geometry.width as usize)).collect(),
+            bands: memory::collected(
+                "bands of rows",
+                (0..height.div_ceil(rows)).map(|_| Band::new(rows * geometry.width as usize)),
+            )?,
             graph: Graph::default(),
             labels: Array::new(),
             names: Array::new(),

@@ -53,7 +53,7 @@ impl Refine {
         let geometry = plan.frame.geometry;
         let rows = geometry.height.div_ceil(2) as usize + 1;
         let plane = || memory::filled("labels to refine", rows * stride(geometry), NO_LABEL);
-        let tasks = || (0..rows.div_ceil(ROWS)).map(|_| Array::new()).collect();
+        let tasks = || memory::collected("moves", (0..rows.div_ceil(ROWS)).map(|_| Array::new()));
         Ok(Self {
             cpu: cpu.clone(),
             geometry,
@@ -62,7 +62,7 @@ impl Refine {
             sums: Array::new(),
             means: Array::new(),
             planes: [plane()?, plane()?],
-            moves: [tasks(), tasks()],
+            moves: [tasks()?, tasks()?],
         })
     }
 
