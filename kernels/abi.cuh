@@ -448,9 +448,8 @@ struct AbstractionArgs {
   u32 ink;               // width of lines in 1/256 px
   u32 ink_alpha;
   u32 ink_color[3];      // in the frame's own channels
-  u32 down_words;        // of `down` in use
-  u32 weight_bits[8];    // bit b of the weights, one bit for each from the first on
-  u32 down[4][9];        // weights of four pixels below each other, four to a word, for words that begin at the first one's
+  u32 words;             // of `weights` in use
+  u32 weights[4][9];     // of the Gaussian for four pixels beside or below each other, four to a word that begins at the first one's
 };
 ABI(AbstractionArgs, label_stride, 0);
 ABI(AbstractionArgs, radius, 4);
@@ -463,10 +462,9 @@ ABI(AbstractionArgs, keeps_corners, 28);
 ABI(AbstractionArgs, ink, 32);
 ABI(AbstractionArgs, ink_alpha, 36);
 ABI(AbstractionArgs, ink_color, 40);
-ABI(AbstractionArgs, down_words, 52);
-ABI(AbstractionArgs, weight_bits, 56);
-ABI(AbstractionArgs, down, 88);
-ABI_SIZE(AbstractionArgs, 232);
+ABI(AbstractionArgs, words, 52);
+ABI(AbstractionArgs, weights, 56);
+ABI_SIZE(AbstractionArgs, 200);
 
 // Sums over the samples of a region, and its boundary; `Moments` of src/post/abstraction/paint.rs.
 struct Moments {

@@ -43,17 +43,23 @@ static_assert(WINDOW <= 64, "a row of the window has a bit for each pixel");
 #define NO_REGION 0xffffffffu
 #define NO_KEY 0u
 
+// Sums of `Moments` before those of codes.
+#define CODE_SUMS 5
+static_assert(OFFSET_OF(Moments, code) == CODE_SUMS * sizeof(u64) && OFFSET_OF(Moments, high) == OFFSET_OF(Moments, low_gap) + 3 * sizeof(u32),
+              "lanes add up what stands there");
+
 // Columns of a warp in `abstraction_measure`: two a lane.
 #define MEASURED_WIDTH 64
 
-// The greatest of the lanes from `start` to this one, as `run_sum` adds them up.
-__device__ __forceinline__ u32 run_max(u32 value, u32 start) {
+// Greatest of a whole warp, in every lane.
+__device__ __forceinline__ u32 warp_max(u32 value) {
+#if __CUDA_ARCH__ >= 800
+  return __reduce_max_sync(FULL_WARP, value);
+#else
 #pragma unroll
-  for (u32 step = 1; step < 32; step *= 2) {
-    const u32 before = __shfl_up_sync(FULL_WARP, value, step);
-    if (lane_id() >= start + step) value = max(value, before);
-  }
+  for (u32 step = 16; step > 0; step /= 2) value = max(value, __shfl_xor_sync(FULL_WARP, value, step));
   return value;
+#endif
 }
 
 // Counts a side of two pixels.
@@ -63,7 +69,7 @@ __device__ __forceinline__ void add_side(Moments *moments, u32 a, u32 b) {
   atomicAdd(&moments[b].sides, 1u);
 }
 
-// Adds a sample a lane, `step` columns apart from column `first` of row y on, to their regions, each run of a label at once.
+// Adds a sample a lane, `step` columns apart from column `first` of row y on, to their regions, all of one label at once.
 __device__ __forceinline__ void add_samples(Moments *moments, const FrameArgs &frame, u32 label, u32 first, u32 step, u32 y) {
   const u32 lane = lane_id(), x = first + step * lane;
   u32 code[3] = {0, (u32)frame.neutral, (u32)frame.neutral};
@@ -74,36 +80,35 @@ __device__ __forceinline__ void add_samples(Moments *moments, const FrameArgs &f
       code[c] = load_code(frame, frame.plane[c] + (size_t)row * frame.stride[c] + (size_t)column * frame.step[c] + frame.offset[c], c);
     }
   }
-  const u32 before = __shfl_up_sync(FULL_WARP, label, 1);
-  const u32 starts = __ballot_sync(FULL_WARP, lane == 0 || before != label), start = run_start(starts, lane);
-  const bool is_last = lane == 31 || starts >> (lane + 1) & 1;
-  u32 sum[3], at_sum[3], high[3], gap[3];
+  for (u32 open = __ballot_sync(FULL_WARP, label != NO_LABEL); open;) {
+    const u32 of = __shfl_sync(FULL_WARP, label, __ffs(open) - 1);
+    const bool is_in = label == of;
+    const u32 in = __ballot_sync(FULL_WARP, is_in), n = __popc(in);
+    open &= ~in;
+    const u32 lanes = warp_sum(FULL_WARP, is_in ? lane : 0), squares = warp_sum(FULL_WARP, is_in ? lane * lane : 0);
+    const u64 sum_x = (u64)n * first + step * lanes;
+    // The sums of `Moments` in their order, each by a lane of its own.
+    u64 sum = 0;
+    if (lane == 0) sum = sum_x;
+    if (lane == 1) sum = (u64)n * y;
+    if (lane == 2) sum = (u64)n * first * first + 2ull * first * step * lanes + step * step * squares;
+    if (lane == 3) sum = sum_x * y;
+    if (lane == 4) sum = (u64)n * y * y;
+    u32 most = 0;
 #pragma unroll
-  for (u32 c = 0; c < 3; c++) {
-    sum[c] = run_sum<32>(code[c], start);
-    at_sum[c] = run_sum<32>(code[c] * lane, start);
-    high[c] = run_max(code[c], start);
-    gap[c] = run_max(0xffffu - code[c], start);
-  }
-  if (!is_last || label == NO_LABEL) return;
-  // Lanes and their squares, added up from `start` on.
-  const u32 n = lane + 1 - start, lanes = n * (start + lane) / 2;
-  const u32 squares = lane * (lane + 1) * (2 * lane + 1) / 6 - (start ? (start - 1) * start * (2 * start - 1) / 6 : 0);
-  const u64 sum_x = (u64)n * first + step * lanes;
-  Moments *to = &moments[label];
-  atomicAdd(&to->samples, n);
-  atomicAdd(&to->x, sum_x);
-  atomicAdd(&to->y, (u64)n * y);
-  atomicAdd(&to->xx, (u64)n * first * first + 2ull * first * step * lanes + step * step * squares);
-  atomicAdd(&to->xy, sum_x * y);
-  atomicAdd(&to->yy, (u64)n * y * y);
-#pragma unroll
-  for (u32 c = 0; c < 3; c++) {
-    atomicAdd(&to->code[c], (u64)sum[c]);
-    atomicAdd(&to->x_code[c], (u64)first * sum[c] + step * at_sum[c]);
-    atomicAdd(&to->y_code[c], (u64)y * sum[c]);
-    atomicMax(&to->high[c], high[c]);
-    atomicMax(&to->low_gap[c], gap[c]);
+    for (u32 c = 0; c < 3; c++) {
+      const u32 codes = warp_sum(FULL_WARP, is_in ? code[c] : 0), at_codes = warp_sum(FULL_WARP, is_in ? code[c] * lane : 0);
+      const u32 gap = warp_max(is_in ? 0xffffu - code[c] : 0), high = warp_max(is_in ? code[c] : 0);
+      if (lane == CODE_SUMS + c) sum = codes;
+      if (lane == CODE_SUMS + 3 + c) sum = (u64)first * codes + step * at_codes;
+      if (lane == CODE_SUMS + 6 + c) sum = (u64)y * codes;
+      if (lane == c) most = gap;
+      if (lane == 3 + c) most = high;
+    }
+    Moments *to = &moments[of];
+    if (lane < CODE_SUMS + 9) atomicAdd((u64 *)to + lane, sum);
+    if (lane < 6) atomicMax(&to->low_gap[0] + lane, most);
+    if (lane == 0) atomicAdd(&to->samples, n);
   }
 }
 
@@ -146,7 +151,8 @@ __device__ __forceinline__ void look_back(const SteadyArgs &steady, const Track 
 // In: labels [height][label_stride], the frame, the number of regions, tracks [regions], null without temporal mode.
 // Out: moments [regions], added to; what `look_back` writes.
 // Race-free: sums are integers, added by atomics, and ranges are maxima. In `look_back` a thread writes its own items.
-KERNEL __launch_bounds__(TILE_THREADS)
+// All blocks of 1920x1080 run at once on 132 multiprocessors of 8 each.
+KERNEL __launch_bounds__(TILE_THREADS, 8)
     abstraction_measure(const u32 *__restrict__ counters, const u16 *__restrict__ labels, const Track *__restrict__ tracks,
                         Moments *__restrict__ moments, FrameArgs frame, AbstractionArgs args, SteadyArgs steady) {
   after_last_kernel(counters, steady);
@@ -314,11 +320,19 @@ KERNEL __launch_bounds__(TABLE_THREADS)
   paints[label] = paint;
 }
 
+// Bytes of a row of `inside`: the four rows that a warp reads at once lie in different banks.
+#define INSIDE_STRIDE 96
+// What all labels of a window weigh together.
+#define WHOLE (1u << 14)
+// Rows and columns of a tile with those that the narrow Gaussian reaches.
+#define NARROW_WINDOW (TILE + 4)
+
 // The labels of a tile and those around it, and what one region weighs there.
 struct OutlineTile {
-  u16 label[WINDOW][WINDOW + 2];
-  u64 inside[WINDOW];        // one bit for each pixel of a row that is in the region
-  u8 along[TILE][WINDOW + 6];  // by columns: sums along rows, in which 128 is all
+  alignas(8) u16 label[WINDOW][WINDOW + 2];
+  alignas(8) u8 inside[WINDOW][INSIDE_STRIDE];  // 1 for each pixel that is in the region
+  u8 along[TILE][WINDOW + 6];                   // by columns: sums along rows, in which 128 is all
+  u64 changes[NARROW_WINDOW];  // one bit for each pixel that differs from the one to the right or below, from two before the tile on
   u32 least[TILE_THREADS / 32];
 };
 
@@ -334,55 +348,134 @@ __device__ __forceinline__ void offer(Top &top, u32 key) {
   top.first = max(top.first, key);
 }
 
-// The least label of the window above `last`, NO_LABEL if there is none; the pixels with lower ones have had their turn. All threads
-// of the block call it and get the same. Two barriers.
-__device__ __forceinline__ u32 next_label(OutlineTile &tile, u32 rows, u32 columns, i32 last) {
-  u32 least = NO_LABEL;
-  for (u32 y = threadIdx.x / 32; y < rows; y += TILE_THREADS / 32) {
-    for (u32 x = lane_id(); x < columns; x += 32) {
-      const u32 label = tile.label[y][x];
-      if ((i32)label > last) least = min(least, label);
-    }
-  }
+// Keeps the least of the labels that the threads of a block have; `least_label` gives it after a barrier.
+__device__ __forceinline__ void keep_least(OutlineTile &tile, u32 least) {
 #pragma unroll
   for (u32 step = 16; step > 0; step /= 2) least = min(least, __shfl_xor_sync(FULL_WARP, least, step));
-  __syncthreads();
   if (lane_id() == 0) tile.least[threadIdx.x / 32] = least;
-  __syncthreads();
+}
+__device__ __forceinline__ u32 least_label(const OutlineTile &tile) {
+  u32 least = NO_LABEL;
 #pragma unroll
   for (u32 i = 0; i < TILE_THREADS / 32; i++) least = min(least, tile.least[i]);
   return least;
 }
 
-// Offers a region to the four pixels of a thread. All threads of the block call it; two barriers, and none may write `inside` or
-// `along` before the next.
-__device__ __forceinline__ void add_region(OutlineTile &tile, const AbstractionArgs &args, u32 label, u32 boost, Top (&top)[4]) {
-  const u32 lane = lane_id(), warp = threadIdx.x / 32, rows = TILE + 2 * args.radius, columns = rows;
+// Copies the labels of a tile and those around it. Returns the least of them; `is_whole` says that all are labels. All threads of the
+// block call it.
+__device__ __forceinline__ u32 load_labels(OutlineTile &tile, const u16 *labels, const FrameArgs &frame, const AbstractionArgs &args,
+                                           bool &is_whole) {
+  const u32 lane = lane_id(), warp = threadIdx.x / 32, rows = TILE + 2 * args.radius;
+  const i32 left = blockIdx.x * TILE - args.radius, top = blockIdx.y * TILE - args.radius;
+  const i32 width = frame.width, height = frame.height;
+  u32 least = NO_LABEL, most = 0;
   for (u32 y = warp; y < rows; y += TILE_THREADS / 32) {
-    const u32 low = __ballot_sync(FULL_WARP, tile.label[y][lane] == label);
-    const u32 high = __ballot_sync(FULL_WARP, 32 + lane < columns && tile.label[y][32 + lane % (WINDOW - 32)] == label);
-    if (lane == 0) tile.inside[y] = low | (u64)high << 32;
-  }
-  __syncthreads();
-  const u32 taps = 0xffffffffu >> (31 - 2 * args.radius);
-  for (u32 y = warp; y < rows; y += TILE_THREADS / 32) {
-    const u32 bits = (u32)(tile.inside[y] >> lane) & taps;
-    u32 sum = 0;
+    const u16 *row = labels + (size_t)clamp(top + (i32)y, 0, height - 1) * args.label_stride;
 #pragma unroll
-    for (u32 i = 0; i < 8; i++) sum += __popc(bits & args.weight_bits[i]) << i;
-    tile.along[lane][y] = (u8)sum;
+    for (u32 x = lane; x < 64; x += 32) {
+      const u32 label = row[clamp(left + (i32)min(x, rows - 1), 0, width - 1)];
+      tile.label[y][x] = (u16)label;
+      least = min(least, label);
+      most = max(most, label);
+    }
   }
-  __syncthreads();
-  // Four rows at once: a word holds those of four pixels below each other.
-  const u32 *along = (const u32 *)&tile.along[lane][4 * warp];
-  u32 down[4] = {0, 0, 0, 0};
-  for (u32 i = 0; i < args.down_words; i++) {
+  keep_least(tile, least);
+  is_whole = !__syncthreads_or(most == NO_LABEL);
+  return least_label(tile);
+}
+
+// Finds the pixels whose labels differ from others beside them, as far as the narrow Gaussian reaches.
+__device__ __forceinline__ void find_changes(OutlineTile &tile, const AbstractionArgs &args) {
+  const u32 lane = lane_id(), first = args.radius - 2;
+  for (u32 y = threadIdx.x / 32; y < NARROW_WINDOW; y += TILE_THREADS / 32) {
+    // The last row has none below it that counts.
+    const u16 *row = tile.label[first + y], *below = tile.label[first + min(y + 1, NARROW_WINDOW - 1u)];
+    u32 bits[2];
+#pragma unroll
+    for (u32 i = 0; i < 2; i++) {
+      const u32 x = first + min(lane + 32 * i, NARROW_WINDOW - 1u), beside = min(x + 1, first + NARROW_WINDOW - 1);
+      bits[i] = __ballot_sync(FULL_WARP, row[x] != row[beside] || row[x] != below[x]);
+    }
+    if (lane == 0) tile.changes[y] = bits[0] | (u64)bits[1] << 32;
+  }
+}
+
+// Marks the pixels of a region, and keeps the least label above it. All threads of the block call it, with a barrier behind.
+__device__ __forceinline__ void mark_region(OutlineTile &tile, u32 rows, u32 label) {
+  u32 least = NO_LABEL;
+  const u32 word = threadIdx.x % 16;
+  for (u32 y = threadIdx.x / 16; y < rows; y += TILE_THREADS / 16) {
+    const uint2 four = *(const uint2 *)&tile.label[y][4 * word];
+    const u32 labels[4] = {four.x & 0xffffu, four.x >> 16, four.y & 0xffffu, four.y >> 16};
+    u32 inside = 0;
+#pragma unroll
+    for (u32 i = 0; i < 4; i++) {
+      inside |= labels[i] == label ? 1u << 8 * i : 0;
+      if (labels[i] > label) least = min(least, labels[i]);
+    }
+    *(u32 *)&tile.inside[y][4 * word] = inside;
+  }
+  keep_least(tile, least);
+}
+
+// Weighs a marked region along rows. All threads of the block call it, with a barrier behind.
+__device__ __forceinline__ void weigh_along(OutlineTile &tile, const AbstractionArgs &args, u32 rows) {
+  // A thread has four pixels beside each other, whose weights are the same words a byte further on each.
+  const u32 group = threadIdx.x % 8;
+  for (u32 y = threadIdx.x / 8; y < rows; y += TILE_THREADS / 8) {
+    const u32 *inside = (const u32 *)&tile.inside[y][4 * group];
+    u32 sum[4] = {0, 0, 0, 0};
+    for (u32 i = 0; i < args.words; i++) {
+      const u32 word = inside[i];
+#pragma unroll
+      for (u32 j = 0; j < 4; j++) sum[j] = __dp4a(word, args.weights[j][i], sum[j]);
+    }
+#pragma unroll
+    for (u32 j = 0; j < 4; j++) tile.along[4 * group + j][y] = (u8)sum[j];
+  }
+}
+
+// Sums of the weights along rows for the four pixels below each other of a thread.
+__device__ __forceinline__ void weigh_down(const OutlineTile &tile, const AbstractionArgs &args, u32 (&down)[4]) {
+  const u32 *along = (const u32 *)&tile.along[lane_id()][4 * (threadIdx.x / 32)];
+  for (u32 i = 0; i < args.words; i++) {
     const u32 word = along[i];
 #pragma unroll
-    for (u32 j = 0; j < 4; j++) down[j] = __dp4a(word, args.down[j][i], down[j]);
+    for (u32 j = 0; j < 4; j++) down[j] = __dp4a(word, args.weights[j][i], down[j]);
   }
+}
+
+// The two regions of largest weight at the four pixels of a thread. All threads of the block call it.
+__device__ __forceinline__ void find_outlines(OutlineTile &tile, const AbstractionArgs &args, const Paint *paints, u32 label,
+                                              bool is_whole, Top (&top)[4]) {
+  const u32 rows = TILE + 2 * args.radius;
+  u32 rest[4] = {WHOLE, WHOLE, WHOLE, WHOLE};
+  // The least label has been read from where the next is kept.
+  __syncthreads();
+  for (bool is_first = true; label != NO_LABEL; is_first = false) {
+    const u32 boost = paints[label].boost[0];
+    mark_region(tile, rows, label);
+    __syncthreads();
+    const u32 next = least_label(tile);
+    u32 sums[4] = {0, 0, 0, 0};
+    if (next == NO_LABEL && (is_whole || is_first)) {
+      // The last region has what the others leave. One alone has all, pixels outside of a mask or not, since only it weighs anything.
 #pragma unroll
-  for (u32 j = 0; j < 4; j++) offer(top[j], key_of(2 * down[j] * boost >> 16, label));
+      for (u32 j = 0; j < 4; j++) sums[j] = rest[j];
+    } else {
+      // Where regions meet, the narrow Gaussian may count. Behind the last label there is a barrier.
+      if (is_first && args.keeps_corners) find_changes(tile, args);
+      weigh_along(tile, args, rows);
+      __syncthreads();
+      weigh_down(tile, args, sums);
+    }
+#pragma unroll
+    for (u32 j = 0; j < 4; j++) {
+      rest[j] -= sums[j];
+      offer(top[j], key_of(2 * sums[j] * boost >> 16, label));
+    }
+    label = next;
+  }
 }
 
 __device__ __forceinline__ u32 relative_difference(u32 a, u32 b) { return DIFFERENCES * (max(a, b) - min(a, b)) / (a + b); }
@@ -425,8 +518,15 @@ struct Patches {
     }
     const Paint *beside = &paints[label_of(both.second)];
     const u32 contrast = contrast_of(paint->feature, beside->feature);
+    const u32 strength = part(contrast, INKED_FROM, INKED_FULL), ink_width = args.ink * strength >> 8;
     i32 distance = distance_of(tables, weight_of(both.first), weight_of(both.second), paint->boost[0], beside->boost[0], WIDE_WHOLE);
     const i32 contrasts = args.keeps_corners ? (i32)part(contrast, SHARP_FROM, SHARP_FULL) : 0;
+    // Farther away a pixel is its region's alone, if the narrow Gaussian says nothing else.
+    const bool is_plain = (paint->boost[0] | beside->boost[0] | paint->boost[1] | beside->boost[1]) == BOOST_ONE;
+    if (is_plain && distance >= PX / 2 + (i32)ink_width / 2 && (!contrasts || (own == label_of(both.first) && is_even(row)))) {
+      for (u32 c = 0; c < channels; c++) color[c] = code_of(*paint, args, c, x, y);
+      return true;
+    }
     if (contrasts) {
       u32 a, b;
       narrow_weights(row, label_of(both.first), label_of(both.second), a, b);
@@ -447,13 +547,21 @@ struct Patches {
       beside = other;
       distance = -distance;
     }
-    const u32 coverage = (u32)min(PX / 2 + distance, PX), ink = ink_at(contrast, distance);
+    const u32 coverage = (u32)min(PX / 2 + distance, PX), ink = ink_at(strength, ink_width, distance);
     for (u32 c = 0; c < channels; c++) {
       const u32 here = code_of(*paint, args, c, x, y), there = code_of(*beside, args, c, x, y);
       const u32 mixed = (here * coverage + there * (PX - coverage) + 128) >> 8;
       color[c] = (mixed * (PX - ink) + args.ink_color[c] * ink + 128) >> 8;
     }
     return true;
+  }
+
+  // True if all pixels around this one are of one label, as far as the narrow Gaussian reaches.
+  __device__ __forceinline__ bool is_even(i32 row) const {
+    u64 changes = 0;
+#pragma unroll
+    for (u32 i = 0; i < 5; i++) changes |= tile.changes[row + i];
+    return (changes >> lane_id() & 15) == 0;
   }
 
   // Weights of two regions at the narrow scale.
@@ -474,8 +582,7 @@ struct Patches {
   }
 
   // Opacity of a line at a distance from its middle, of 256.
-  __device__ __forceinline__ u32 ink_at(u32 contrast, i32 distance) const {
-    const u32 strength = part(contrast, INKED_FROM, INKED_FULL), width = args.ink * strength >> 8;
+  __device__ __forceinline__ u32 ink_at(u32 strength, u32 width, i32 distance) const {
     const u32 covered = (u32)clamp((i32)width / 2 + PX / 2 - distance, 0, PX) * min(width, (u32)PX) >> 8;
     const u32 opaque = covered * (96 + (160 * strength >> 8)) >> 8;
     return (opaque * args.ink_alpha + 127) / 255;
@@ -495,31 +602,16 @@ KERNEL __launch_bounds__(TILE_THREADS, 4)
   // For the next frame.
   if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) *matched = 0;
   __shared__ OutlineTile tile;
-  const u32 lane = lane_id(), warp = threadIdx.x / 32, rows = TILE + 2 * args.radius;
-  const i32 left = blockIdx.x * TILE, top_row = blockIdx.y * TILE, width = frame.width, height = frame.height;
-  for (u32 y = warp; y < rows; y += TILE_THREADS / 32) {
-    const u16 *row = labels + (size_t)clamp(top_row + (i32)(y - args.radius), 0, height - 1) * args.label_stride;
-    for (u32 x = lane; x < rows; x += 32) tile.label[y][x] = row[clamp(left + (i32)(x - args.radius), 0, width - 1)];
-  }
+  const u32 lane = lane_id(), warp = threadIdx.x / 32;
   // Words of columns are read past the last row.
   if (warp == 0) {
-    for (u32 y = rows; y < WINDOW + 6; y++) tile.along[lane][y] = 0;
+    for (u32 y = TILE + 2 * args.radius; y < WINDOW + 6; y++) tile.along[lane][y] = 0;
   }
-  __syncthreads();
+  bool is_whole;
+  const u32 least = load_labels(tile, labels, frame, args, is_whole);
   Top top[4] = {};
-  u32 label = next_label(tile, rows, rows, -1);
-  const u32 after = label == NO_LABEL ? NO_LABEL : next_label(tile, rows, rows, (i32)label);
-  bool is_one = label != NO_LABEL && after == NO_LABEL;
-  // Pixels outside of a mask weigh nothing, so one region alone needs no weights either.
-  if (is_one) {
-#pragma unroll
-    for (u32 j = 0; j < 4; j++) top[j].first = key_of(1, label);
-  } else {
-    while (label != NO_LABEL) {
-      add_region(tile, args, label, paints[label].boost[0], top);
-      label = next_label(tile, rows, rows, (i32)label);
-    }
-  }
+  find_outlines(tile, args, paints, least, is_whole, top);
+  const i32 left = blockIdx.x * TILE, top_row = blockIdx.y * TILE;
   const DrawArgs unlined = {};
   draw_rows_of_any(Patches{tile, frame, args, paints, tables, top}, frame, unlined, left + (i32)lane, top_row, 4 * warp);
 }

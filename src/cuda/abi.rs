@@ -362,9 +362,8 @@ arguments! {
         ink: u32,
         ink_alpha: u32,
         ink_color: [u32; 3],
-        down_words: u32,
-        weight_bits: [u32; 8],
-        down: [[u32; 9]; 4],
+        words: u32,
+        weights: [[u32; 9]; 4],
     }
 
     struct Moments {

@@ -114,6 +114,14 @@ template <class T> __forceinline__ T __reduce_add_sync(unsigned mask, T value) {
   for (unsigned i = 0; i < 32; i++) out += (mask >> i & 1) ? emulator::from_bits<T>(all[i]) : 0;
   return out;
 }
+template <class T> __forceinline__ T __reduce_max_sync(unsigned mask, T value) {
+  const uint64_t *all = emulator::meet_warp(mask, emulator::bits(value), "__reduce_max_sync").value;
+  T out = 0;
+  for (unsigned i = 0; i < 32; i++) {
+    if ((mask >> i & 1) && emulator::from_bits<T>(all[i]) > out) out = emulator::from_bits<T>(all[i]);
+  }
+  return out;
+}
 
 inline unsigned __dp4a(unsigned a, unsigned b, unsigned sum) {
   for (unsigned shift = 0; shift < 32; shift += 8) sum += (a >> shift & 0xff) * (b >> shift & 0xff);

@@ -18,11 +18,15 @@ use crate::cpu::memory::{self, Array};
 use crate::error::Result;
 use crate::image::{Band, Family, FrameInfo, FrameMut, Labels, Layout, NO_LABEL};
 use crate::plan::Plan;
+use crate::post::runs::for_each_change;
 
 /// Name of the paints in errors about memory.
 const PAINTS: &str = "paints of regions";
 /// Regions per task.
 const TOGETHER: usize = 256;
+
+/// Outlines of a tile that are kept for its next row.
+const EDGES: usize = 16;
 
 /// A tile's colors, by channel.
 type Codes = [[[u16; WIDTH]; HEIGHT]; 3];
@@ -153,6 +157,7 @@ impl Abstraction {
 }
 
 /// The outline of two regions.
+#[derive(Clone, Copy)]
 struct Edge<'a> {
     labels: [u16; 2],
     paints: [&'a Paint; 2],
@@ -161,7 +166,7 @@ struct Edge<'a> {
     /// Part of 256 of the ink, and its width in 1/256 px.
     strength: u32,
     ink_width: u32,
-    /// Relative difference of two weights from which on nothing of the other region shows.
+    /// Relative difference of two weights from which on nothing of the other region shows, unless the narrow Gaussian counts.
     reach: u32,
 }
 
@@ -192,8 +197,12 @@ impl Painter<'_> {
             }
             None => {
                 tile.find_outlines(self.rule, self.paints);
+                if self.rule.keeps_corners {
+                    tile.find_changes();
+                }
+                let mut edges = [None; EDGES];
                 for y in 0..tile.height {
-                    self.paint_row(tile, codes, y);
+                    self.paint_row(tile, codes, y, &mut edges);
                 }
             }
         }
@@ -220,30 +229,45 @@ impl Painter<'_> {
     }
 
     /// Paints a row of a tile: runs of one region first, then what is near an outline.
-    fn paint_row(&self, tile: &Tile, codes: &mut Codes, y: usize) {
+    fn paint_row<'a>(
+        &'a self,
+        tile: &Tile,
+        codes: &mut Codes,
+        y: usize,
+        edges: &mut [Option<Edge<'a>>; EDGES],
+    ) {
         let TopRow { weight: [most, second], label: [own, other] } = &tile.rows[y];
+        let (labels, changes) = (tile.own_row(y), &tile.changes[y]);
         let mut start = 0;
-        for run in own[..tile.width].chunk_by(|a, b| a == b) {
-            self.fill(codes, run[0], tile, start..start + run.len(), y);
-            start += run.len();
-        }
-        let mut x = 0;
-        while x < tile.width {
-            let pair = [own[x], other[x]];
-            let end = (x + 1..tile.width).find(|&x| [own[x], other[x]] != pair).unwrap_or(tile.width);
-            // A pixel of one region alone has no second weight, and the second label of a run of pixels without is 0.
-            if second[x..end].iter().any(|&weight| weight > 0) {
-                let edge = self.edge(pair);
-                for x in (x..end).filter(|&x| second[x] > 0) {
-                    let weights = [most[x], second[x]].map(u32::from);
-                    // Beyond `reach` a pixel is its region's alone.
-                    if DIFFERENCES as u32 * (weights[0] - weights[1]) < edge.reach * (weights[0] + weights[1])
-                    {
-                        self.mix(tile, codes, [x, y], weights, &edge);
+        for_each_change(&own[..tile.width], |x| {
+            self.fill(codes, own[start], tile, start..x, y);
+            start = x;
+        });
+        self.fill(codes, own[start], tile, start..tile.width, y);
+        let mut last = [NO_LABEL; 2];
+        let mut at = 0;
+        for (i, seconds) in second.as_chunks::<8>().0.iter().enumerate() {
+            // A pixel of one region alone has no second weight.
+            if *seconds == [0; 8] {
+                continue;
+            }
+            for x in (8 * i..tile.width.min(8 * i + 8)).filter(|&x| second[x] > 0) {
+                let pair = [own[x], other[x]];
+                if pair != last {
+                    (last, at) = (pair, (2 * usize::from(pair[0]) + usize::from(pair[1])) % EDGES);
+                    if edges[at].is_none_or(|edge| edge.labels != pair) {
+                        edges[at] = Some(self.edge(pair));
                     }
                 }
+                let Some(edge) = &edges[at] else { continue };
+                let weights = [most[x], second[x]].map(u32::from);
+                // Beyond `reach` a pixel is its region's alone, if the narrow Gaussian says nothing else.
+                let is_near =
+                    DIFFERENCES as u32 * (weights[0] - weights[1]) < edge.reach * (weights[0] + weights[1]);
+                if is_near || edge.contrasts > 0 && (changes[x] != 0 || labels[x] != pair[0]) {
+                    self.mix(tile, codes, [x, y], weights, edge);
+                }
             }
-            x = end;
         }
     }
 
@@ -255,8 +279,8 @@ impl Painter<'_> {
         let contrasts = if rule.keeps_corners { part(contrast, SHARP) as i32 } else { 0 };
         let strength = part(contrast, INKED);
         let ink_width = (rule.ink * strength) >> 8;
-        let is_plain = paints.iter().all(|paint| u32::from(paint.boost[0]) == BOOST_ONE);
-        let reach = if is_plain && contrasts == 0 {
+        let is_plain = paints.iter().all(|paint| paint.boost.iter().all(|&of| u32::from(of) == BOOST_ONE));
+        let reach = if is_plain {
             let distance = PX as u32 / 2 + ink_width / 2;
             rule.far.partition_point(|&far| u32::from(far) < distance) as u32
         } else {
@@ -317,7 +341,12 @@ impl Painter<'_> {
 /// Distance in 1/256 px from the outline between two regions by their weights; negative on the second's side. A region that weighs
 /// more than 1 for its width is compared with all that it is not, since its two sides may be two regions.
 #[inline(always)]
-fn distance_of(table: &[u16; DIFFERENCES + 1], [a, b]: [u32; 2], boosts: [u32; 2], whole: u32) -> i32 {
+pub(super) fn distance_of(
+    table: &[u16; DIFFERENCES + 1],
+    [a, b]: [u32; 2],
+    boosts: [u32; 2],
+    whole: u32,
+) -> i32 {
     let signed = |a: u32, b: u32| {
         let distance = i32::from(table[difference(a, b)]);
         if a < b { -distance } else { distance }

@@ -191,15 +191,11 @@ fn tables(rule: &Rule) -> Vec<u16> {
 
 fn args(rule: &Rule, info: &FrameInfo) -> AbstractionArgs {
     let taps = 2 * rule.radius + 1;
-    let weights = &rule.weights[..taps];
-    let bits = |bit: usize| {
-        weights.iter().enumerate().fold(0, |bits, (tap, weight)| bits | u32::from(weight >> bit & 1) << tap)
-    };
-    // Four pixels below each other read the same words of four rows, with their weights a byte further on each.
-    let mut down = [[0u32; 9]; 4];
-    for (first, down) in down.iter_mut().enumerate() {
-        for (tap, &weight) in weights.iter().enumerate() {
-            down[(first + tap) / 4] |= u32::from(weight) << (8 * ((first + tap) % 4));
+    // Four pixels beside each other read the same words of four columns, with their weights a byte further on each.
+    let mut weights = [[0u32; 9]; 4];
+    for (first, words) in weights.iter_mut().enumerate() {
+        for (tap, &weight) in rule.weights[..taps].iter().enumerate() {
+            words[(first + tap) / 4] |= u32::from(weight) << (8 * ((first + tap) % 4));
         }
     }
     let scale = PlaneScale::new(info);
@@ -215,8 +211,7 @@ fn args(rule: &Rule, info: &FrameInfo) -> AbstractionArgs {
         ink: rule.ink,
         ink_alpha: rule.ink_alpha,
         ink_color: rule.ink_color.map(u32::from),
-        down_words: (taps as u32 + 3).div_ceil(4),
-        weight_bits: std::array::from_fn(bits),
-        down,
+        words: (taps as u32 + 3).div_ceil(4),
+        weights,
     }
 }

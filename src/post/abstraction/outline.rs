@@ -2,9 +2,10 @@
 //! Smooth outlines of a tile: the two regions that weigh most at each pixel.
 
 use super::paint::Paint;
-use super::rule::{DIFFERENCES, MOST_RADIUS, MOST_WEIGHTS, NARROW, Rule};
+use super::rule::{DIFFERENCES, MOST_RADIUS, MOST_WEIGHTS, NARROW, Rule, WEIGHT_SUM};
 use crate::cpu::level::by_level;
 use crate::image::{Labels, NO_LABEL};
+use crate::post::runs::for_each_change;
 
 /// Size of a tile; both are even, since samples of chroma may be shared by two columns and rows.
 pub(super) const WIDTH: usize = 64;
@@ -12,6 +13,12 @@ pub(super) const HEIGHT: usize = 32;
 /// Size of its window, with the pixels that the widest Gaussian reaches.
 const WINDOW_WIDTH: usize = WIDTH + 2 * MOST_RADIUS;
 const WINDOW_HEIGHT: usize = HEIGHT + 2 * MOST_RADIUS;
+/// Columns of a window of 5 x 5 px around each pixel of a row.
+const AROUND: usize = WIDTH + 4;
+/// Weight of all labels of a window together.
+const WHOLE: u16 = 1 << 14;
+/// Weights of a vector.
+const LANES: usize = 16;
 /// Labels of a word of the set of labels.
 const WORD: usize = u64::BITS as usize;
 
@@ -41,6 +48,10 @@ pub(super) struct Tile {
     /// The words of it that may not be zero.
     words: [usize; 2],
     pub rows: [TopRow; HEIGHT],
+    /// What the regions that were not weighed yet weigh together.
+    rest: [[u16; WIDTH]; HEIGHT],
+    /// Not zero where the 5 x 5 px around a pixel have more than one label, after `find_changes`.
+    pub changes: [[u8; WIDTH]; HEIGHT],
 }
 
 impl Tile {
@@ -55,6 +66,8 @@ impl Tile {
             occurring: [0; (1 << 16) / WORD],
             words: [0; 2],
             rows: [NOTHING; HEIGHT],
+            rest: [[0; WIDTH]; HEIGHT],
+            changes: [[0; WIDTH]; HEIGHT],
         }
     }
 
@@ -79,7 +92,8 @@ impl Tile {
             let (before, after) = (window[from], window[to - 1]);
             window[..from].fill(before);
             window[to..].fill(after);
-            is_one &= window.iter().all(|&label| label == first);
+            // All of them, without an early end: that is faster.
+            is_one &= window.iter().fold(0, |different, &label| different | (label ^ first)) == 0;
         }
         is_one.then_some(first)
     }
@@ -95,74 +109,109 @@ impl Tile {
         let rows = self.height + 2 * self.radius;
         for row in &self.window[..rows] {
             let row = &row[..WIDTH + 2 * self.radius];
-            let mut last = None;
-            for &label in row {
-                if last != Some(label) {
-                    let word = usize::from(label) / WORD;
-                    self.occurring[word] |= 1 << (usize::from(label) % WORD);
-                    self.words = [self.words[0].min(word), self.words[1].max(word + 1)];
-                    last = Some(label);
-                }
-            }
+            let mut add = |label: u16| {
+                let word = usize::from(label) / WORD;
+                self.occurring[word] |= 1 << (usize::from(label) % WORD);
+                self.words = [self.words[0].min(word), self.words[1].max(word + 1)];
+            };
+            add(row[0]);
+            for_each_change(row, |x| add(row[x]));
         }
+        self.rest[..self.height].fill([WHOLE; WIDTH]);
+        let words = self.words[0]..self.words[1];
+        let known = |label: u16| paints.get(usize::from(label)).filter(|_| label != NO_LABEL);
+        // What is left for the last is its own only if every pixel counts for a region.
+        let last = self.occurring[words.clone()].iter().rposition(|&bits| bits != 0).map(|i| {
+            let word = words.start + i;
+            (WORD * word + WORD - 1 - self.occurring[word].leading_zeros() as usize) as u16
+        });
         // Ascending, so that of equal weights the lower label's stays.
-        for word in self.words[0]..self.words[1] {
+        for word in words {
             let mut bits = self.occurring[word];
             while bits != 0 {
                 let label = (WORD * word) as u16 + bits.trailing_zeros() as u16;
                 bits &= bits - 1;
-                if let Some(paint) = paints.get(usize::from(label)).filter(|_| label != NO_LABEL) {
-                    add_region(self, rule, label, paint.boost[0]);
+                if let Some(paint) = known(label) {
+                    add_region(self, rule, label, paint.boost[0], last == Some(label));
                 }
             }
         }
+    }
+
+    /// Finds the pixels that have more than one label around them at the narrow scale.
+    pub fn find_changes(&mut self) {
+        find_changes(self);
     }
 
     /// Weights of two regions at the narrow scale around a pixel of the tile.
     pub fn narrow_weights(&self, x: usize, y: usize, labels: [u16; 2]) -> [u32; 2] {
-        let mut weights = [0; 2];
-        for (row, down) in self.window[y + self.radius - 2..][..5].iter().zip(NARROW) {
-            for (&label, across) in row[x + self.radius - 2..][..5].iter().zip(NARROW) {
-                for (weight, of) in weights.iter_mut().zip(labels) {
-                    *weight += if label == of { down * across } else { 0 };
+        let mut weights = [[0u16; 8]; 2];
+        for (row, &down) in self.window[y + self.radius - 2..][..5].iter().zip(&NARROW) {
+            // Of eight pixels the last three weigh nothing.
+            let Some(row) = row[x + self.radius - 2..].first_chunk::<8>() else { continue };
+            for (weight, of) in weights.iter_mut().zip(labels) {
+                for ((weight, &label), &across) in weight.iter_mut().zip(row).zip(&NARROW_ROW) {
+                    *weight += if label == of { down as u16 * across } else { 0 };
                 }
             }
         }
-        weights
+        weights.map(|weights| weights.iter().copied().map(u32::from).sum())
     }
 }
 
+/// The narrow Gaussian, with zeros to a whole vector.
+const NARROW_ROW: [u16; 8] = {
+    let mut row = [0; 8];
+    let mut i = 0;
+    while i < NARROW.len() {
+        row[i] = NARROW[i] as u16;
+        i += 1;
+    }
+    row
+};
+
 by_level! {
-    /// Offers a region with its weight to every pixel of the tile.
-    fn add_region(tile: &mut Tile, rule: &Rule, label: u16, boost: u16) = add_region_body
+    /// Offers a region with its weight to every pixel of the tile; the last of all regions has what the others leave.
+    fn add_region(tile: &mut Tile, rule: &Rule, label: u16, boost: u16, is_last: bool) = add_region_body
 }
 
 #[inline(always)]
-fn add_region_body(tile: &mut Tile, rule: &Rule, label: u16, boost: u16) {
-    let Tile { window, rows, height, radius, .. } = tile;
+fn add_region_body(tile: &mut Tile, rule: &Rule, label: u16, boost: u16, is_last: bool) {
+    let Tile { window, rows, rest, height, radius, .. } = tile;
     let (radius, height) = (*radius, *height);
+    if is_last {
+        rows.iter_mut().zip(rest).take(height).for_each(|(row, rest)| row.offer(rest, label, boost));
+        return;
+    }
     let taps = 2 * radius + 1;
     // Sums along rows, in which 128 is all. Rows without the label stay zero.
     let mut along = [[0u8; WIDTH]; WINDOW_HEIGHT];
     let (mut first, mut end) = (usize::MAX, 0);
     for (i, (row, along)) in window.iter().zip(&mut along).enumerate().take(height + 2 * radius) {
         let mut inside = [0u8; WINDOW_WIDTH];
-        let mut any = 0;
+        let (mut any, mut all) = (0, 0xff);
         for (inside, &other) in inside.iter_mut().zip(row).take(WIDTH + 2 * radius) {
             *inside = if other == label { 0xff } else { 0 };
             any |= *inside;
+            all &= *inside;
         }
         if any == 0 {
             continue;
         }
         (first, end) = (first.min(i), i + 1);
+        if all != 0 {
+            *along = [WEIGHT_SUM; WIDTH];
+            continue;
+        }
+        let mut sums = [0u8; WIDTH];
         for (shift, &weight) in rule.weights[..taps].iter().enumerate() {
-            for (sum, inside) in along.iter_mut().zip(&inside[shift..]) {
+            for (sum, inside) in sums.iter_mut().zip(&inside[shift..]) {
                 *sum += inside & weight;
             }
         }
+        *along = sums;
     }
-    for (y, row) in rows.iter_mut().enumerate().take(height) {
+    for (y, (row, rest)) in rows.iter_mut().zip(rest).enumerate().take(height) {
         if y + taps <= first || y >= end {
             continue;
         }
@@ -172,28 +221,66 @@ fn add_region_body(tile: &mut Tile, rule: &Rule, label: u16, boost: u16) {
                 *sum += u16::from(along) * u16::from(weight);
             }
         }
-        let TopRow { weight: [most, second], label: [own, other] } = row;
+        rest.iter_mut().zip(&sums).for_each(|(rest, sum)| *rest -= sum);
+        row.offer(&sums, label, boost);
+    }
+}
+
+impl TopRow {
+    /// Offers a region with its sums to every pixel.
+    #[inline(always)]
+    fn offer(&mut self, sums: &[u16; WIDTH], label: u16, boost: u16) {
+        let Self { weight: [most, second], label: [own, other] } = self;
+        let most = most.as_chunks_mut::<LANES>().0.iter_mut().zip(second.as_chunks_mut::<LANES>().0);
+        let own = own.as_chunks_mut::<LANES>().0.iter_mut().zip(other.as_chunks_mut::<LANES>().0);
+        for (((most, second), (own, other)), sums) in most.zip(own).zip(sums.as_chunks::<LANES>().0) {
+            let before = (*most, *own);
+            for x in 0..LANES {
+                // At most 2^14, so that the product's upper half holds it.
+                let weight = ((u32::from(2 * sums[x]) * u32::from(boost)) >> 16) as u16;
+                // The second is the better of it and of what it surpasses: all by masks, without a branch.
+                let is_most = if weight > before.0[x] { u16::MAX } else { 0 };
+                let lesser = before.0[x] & is_most | weight & !is_most;
+                let of_lesser = before.1[x] & is_most | label & !is_most;
+                // What was most comes before an equal second.
+                let is_second = is_most | if lesser > second[x] { u16::MAX } else { 0 };
+                most[x] = weight & is_most | before.0[x] & !is_most;
+                own[x] = label & is_most | before.1[x] & !is_most;
+                other[x] = of_lesser & is_second | other[x] & !is_second;
+                second[x] = lesser & is_second | second[x] & !is_second;
+            }
+        }
+    }
+}
+
+by_level! {
+    /// Finds the pixels that have more than one label around them.
+    fn find_changes(tile: &mut Tile) = find_changes_body
+}
+
+#[inline(always)]
+fn find_changes_body(tile: &mut Tile) {
+    let Tile { window, changes, height, radius, .. } = tile;
+    let first = *radius - 2;
+    // Whether a row's five pixels around a column are of several labels, and whether the middle one and that below it are.
+    let mut rows = [[0u8; WIDTH]; HEIGHT + 4];
+    let mut downs = [[0u8; WIDTH]; HEIGHT + 4];
+    for (i, (row, down)) in rows.iter_mut().zip(&mut downs).enumerate().take(*height + 4) {
+        let labels = &window[first + i][first..][..AROUND];
+        let mut beside = [0u8; AROUND - 1];
+        beside.iter_mut().zip(labels.windows(2)).for_each(|(b, pair)| *b = u8::from(pair[0] != pair[1]));
         for x in 0..WIDTH {
-            // At most 2^14, so that the product's upper half holds it.
-            let weight = ((u32::from(2 * sums[x]) * u32::from(boost)) >> 16) as u16;
-            let is_most = weight > most[x];
-            let is_second = weight > second[x];
-            second[x] = if is_most {
-                most[x]
-            } else if is_second {
-                weight
-            } else {
-                second[x]
-            };
-            other[x] = if is_most {
-                own[x]
-            } else if is_second {
-                label
-            } else {
-                other[x]
-            };
-            most[x] = if is_most { weight } else { most[x] };
-            own[x] = if is_most { label } else { own[x] };
+            row[x] = beside[x] | beside[x + 1] | beside[x + 2] | beside[x + 3];
+        }
+        if i + 1 < *height + 4 {
+            let [middle, below] = [i, i + 1].map(|i| &window[first + i][first + 2..][..WIDTH]);
+            down.iter_mut().zip(middle.iter().zip(below)).for_each(|(down, (a, b))| *down = u8::from(a != b));
+        }
+    }
+    for (y, changes) in changes.iter_mut().enumerate().take(*height) {
+        for x in 0..WIDTH {
+            let across = rows[y][x] | rows[y + 1][x] | rows[y + 2][x] | rows[y + 3][x] | rows[y + 4][x];
+            changes[x] = across | downs[y][x] | downs[y + 1][x] | downs[y + 2][x] | downs[y + 3][x];
         }
     }
 }

@@ -11,7 +11,7 @@ pub(crate) const MOST_RADIUS: usize = 15;
 /// Weights of the widest Gaussian.
 pub(crate) const MOST_WEIGHTS: usize = 2 * MOST_RADIUS + 1;
 /// Sum of the weights of a Gaussian in one direction.
-const WEIGHT_SUM: u8 = 128;
+pub(crate) const WEIGHT_SUM: u8 = 128;
 /// Steps of a relative difference between two regions' weights, from 0 to all.
 pub(crate) const DIFFERENCES: usize = 1024;
 /// One px, where distances from an outline are meant.
