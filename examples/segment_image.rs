@@ -12,6 +12,7 @@ use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{Frame, FrameInfo, FrameMut, Geometry, Labels, PixelFormat};
 use gstsuperpixel::params::{Boundaries, Drawing, Fill, Outputs, ParamSet, Params, list_for_help};
 use gstsuperpixel::plan::Plan;
+use gstsuperpixel::vectors::{self, Outlines, SEAM, Style, TOLERANCE};
 use superpixel_output::{NewFile, Request};
 
 #[derive(Parser)]
@@ -39,6 +40,9 @@ struct Args {
     /// Also write the label map, as a 16-bit gray PNG.
     #[arg(long)]
     labels: Option<PathBuf>,
+    /// Also write the regions as an SVG picture, in their mean colors and with smooth outlines.
+    #[arg(long)]
+    svg: Option<PathBuf>,
     /// Replace outputs that are there already.
     #[arg(long)]
     force: bool,
@@ -59,6 +63,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let output = begin(&args.output, &[&args.input])?;
     let label_map =
         args.labels.as_deref().map(|path| begin(path, &[&args.input, &args.output])).transpose()?;
+    let outputs_before: Vec<&Path> = [Some(&args.input), Some(&args.output), args.labels.as_ref()]
+        .into_iter()
+        .flatten()
+        .map(PathBuf::as_path)
+        .collect();
+    let svg = args.svg.as_deref().map(|path| begin(path, &outputs_before)).transpose()?;
     let mut picture = image::open(&args.input)?.to_rgb8();
     let (width, height) = picture.dimensions();
     let geometry = Geometry::new(width, height)?;
@@ -80,7 +90,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let outputs = Outputs {
         table: true,
-        mean_color: args.mean_color,
+        mean_color: args.mean_color || args.svg.is_some(),
         linear_light: args.linear_light,
         ..Default::default()
     };
@@ -98,6 +108,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     engine.draw(&mut frame, &labels, &drawing)?;
     picture.save(output.path())?;
     output.finish()?;
+    if let Some(file) = svg {
+        let table = &engine.regions().table;
+        let color =
+            |label: u32| table.get(label as usize).map(|region| [0, 1, 2].map(|c| region.mean_rgb[c]));
+        let style =
+            |label: u32| Style { label: label.into(), id: None, color: color(label).unwrap_or_default() };
+        let text = Outlines::of(&labels, TOLERANCE)?.svg(&vectors::Drawing {
+            fill: Some(&style),
+            seam: SEAM,
+            lines: None,
+        });
+        std::fs::write(file.path(), text)?;
+        file.finish()?;
+    }
     if let Some(file) = label_map {
         image::ImageBuffer::<image::Luma<u16>, _>::from_vec(width, height, map)
             .ok_or("label map of another size")?

@@ -70,6 +70,7 @@ pub mod regions;
 mod stage_times;
 mod stages;
 pub mod temporal;
+pub mod vectors;
 pub mod wide;
 
 #[cfg(feature = "gst")]

@@ -39,6 +39,7 @@ mod state;
 mod streams;
 mod tables;
 mod values;
+mod vectors;
 mod watch;
 mod wide;
 mod wide_device;
@@ -58,6 +59,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(single::segment, module)?)?;
     module.add_function(wrap_pyfunction!(cut::cut, module)?)?;
     module.add_function(wrap_pyfunction!(contours::contours, module)?)?;
+    module.add_function(wrap_pyfunction!(vectors::smooth_labels, module)?)?;
+    module.add_function(wrap_pyfunction!(vectors::svg, module)?)?;
     module.add_function(wrap_pyfunction!(parameters::defaults, module)?)?;
     module.add_function(wrap_pyfunction!(parameters::described, module)?)?;
     module.add_function(wrap_pyfunction!(parameters::ranges, module)?)

@@ -29,6 +29,7 @@ from ._hierarchy import cut, hierarchy, linkage
 from ._images import SegmentedImage, segment_images
 from ._native import DeviceArray
 from ._native import __version__ as __version__
+from ._outlines import smooth_labels
 from ._runs import rle, rles
 from ._segmenter import Segmenter
 from ._show import Picture, browse, show
@@ -62,6 +63,7 @@ __all__ = [
     "segment_video",
     "show",
     "slic",
+    "smooth_labels",
     "snic",
     "to_arrow",
     "to_coco",

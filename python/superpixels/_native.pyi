@@ -161,6 +161,8 @@ __all__ = [
     "segment",
     "cut",
     "contours",
+    "smooth_labels",
+    "svg",
     "defaults",
     "described",
     "ranges",
@@ -176,6 +178,15 @@ def described(name: str) -> list[dict[str, object]]: ...
 def ranges() -> dict[str, tuple[float, float, str]]: ...
 def contours(bordered: NDArray[np.int32]) -> dict[int, list[list[NDArray[np.int32]]]]: ...
 def cut(labels: NDArray[np.uint16], steps: NDArray[np.uint8], regions: int) -> None: ...
+def smooth_labels(labels: NDArray[np.uint16], smoothed: NDArray[np.uint16], smoothness: float, threads: int) -> None: ...
+def svg(
+    labels: NDArray[np.uint32],
+    colors: NDArray[np.uint8] | None,
+    names: list[tuple[int, str | None]],
+    tolerance: float,
+    line_width: float,
+    line_color: list[int],
+) -> str: ...
 
 # Callers have the types: `_functions.pyi`.
 def segment(

@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from xml.sax.saxutils import quoteattr as _quoted
 
 import numpy as _np
 
+from . import _native
 from ._arcs import arcs as _arcs
 from ._contours import contours as _contours
 from ._drawings import _code_values
 from ._drawings import mean_color as _mean_color
-from ._helpers import _label_map
+from ._helpers import _label_map, _left_out
+from ._outlines import smooth_labels as _smooth_labels
 from ._runs import _areas, _runs
 from ._tables import _flattened
 
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["to_geojson", "to_svg"]
 
+# Beyond it curves would have little to do with the labels.
+_MOST_TOLERANCE = 4.0
 _IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
 
 
@@ -132,8 +137,11 @@ def to_svg(
     line_width: float = 1.0,
     outside: int | None = -1,
     data_range: tuple[float, float] | Literal["image"] | None = None,
+    tolerance: float = 0.0,
+    smoothness: float = 0.0,
+    ids: Mapping[int, str] | Sequence[str] | None = None,
 ) -> str:
-    """The boundaries as a drawing in SVG, each of them once.
+    """The regions as a drawing in SVG, each boundary once.
 
     Parameters
     ----------
@@ -149,23 +157,38 @@ def to_svg(
         A label to leave out: -1 is what is outside of a mask. None leaves out none.
     data_range : tuple of float, or "image", optional
         What values of the image are black and white, as for `show`.
+    tolerance : float
+        0, for lines along corners of pixels, or up to 4: boundaries are curves, whose control points leave out what is no farther
+        than this [px] from them. With 0.7 curves pass within 1 px of the boundaries of pixels, nearly everywhere.
+    smoothness : float
+        0, or 0.5 to 6: what is drawn are the labels of `smooth_labels` at this scale [px]. Colors are means of `labels`.
+    ids : dict of int to str, or sequence of str, optional
+        For labels the ``id`` of the element of a filled region, such as names of tracks; a sequence is for labels from 0.
 
     Returns
     -------
     drawing : str
-        The text of an SVG file. Its unit is a pixel of the picture, and its lines run along corners of pixels, those along the
-        edge of the picture included. All lines are one path: an arc between two places where three or more regions meet is
-        drawn once, though it belongs to two regions. Filled regions are paths of their own, with ``data-label``.
+        The text of an SVG file of the picture's size. Lines along the edge of the picture are included. All lines are one path: an
+        arc between two places where three or more regions meet is drawn once, though it belongs to two regions. Filled regions
+        are paths of their own, with ``data-label``; neighbors have the same curve, so that nothing is between them. Curves are
+        drawn smoothly, and regions a little wider than their outlines, below those that follow.
 
     Raises
     ------
     TypeError, ValueError
-        Arrays of other types or shapes; a color out of range, or a width below 0 or not finite.
+        Arrays of other types or shapes; a color out of range, a width below 0 or not finite, a tolerance or smoothness out of
+        range; an id that two labels have, or one with spaces.
 
     See Also
     --------
     show : A picture of pixels.
+    smooth_labels : A label map with smooth outlines.
     contours : Polygons, as arrays.
+
+    Notes
+    -----
+    A curve follows the middles of pixels' sides, smoothed by a binomial filter and thinned out (Ramer 1972; Douglas and Peucker
+    1973), as a quadratic spline. Corners where three or more regions meet stay where they are.
 
     Examples
     --------
@@ -181,28 +204,83 @@ def to_svg(
     line_width = float(line_width)
     if not 0 <= line_width < _np.inf:
         raise ValueError(f"line_width must be a finite number from 0 on, got {line_width}")
+    tolerance, names = float(tolerance), _names(ids)
+    if not 0 <= tolerance <= _MOST_TOLERANCE:
+        raise ValueError(f"tolerance must be 0 to {_MOST_TOLERANCE:g}, got {tolerance}")
+    # Without antialiasing where lines are along pixels, which would let the background shine through between neighbors.
+    codes = None if image is None else _code_values(image, labels, data_range=data_range)
+    drawn = labels if smoothness == 0 else _smooth_labels(labels, smoothness, outside=outside)
+    if tolerance > 0:
+        return _curves(drawn, labels, codes, channels.tolist(), line_width, outside, tolerance, names)
     height, width = labels.shape
     lines = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">']
-    if image is not None:
-        # Without antialiasing, which would let the background shine through between neighbors.
-        codes = _code_values(image, labels, data_range=data_range)
-        lines += ['<g shape-rendering="crispEdges" fill-rule="evenodd">', *_fills(labels, codes, outside), "</g>"]
+    if codes is not None:
+        fills = _fills(drawn, _painted(labels, codes, outside), outside, names)
+        lines += ['<g shape-rendering="crispEdges" fill-rule="evenodd">', *fills, "</g>"]
     if line_width > 0:
-        path = "".join(_path(arc.tolist()) for arc in _arcs(labels, outside))
+        path = "".join(_path(arc.tolist()) for arc in _arcs(drawn, outside))
         lines.append(
             f'<path fill="none" stroke="{_hex(channels)}" stroke-width="{line_width:g}" stroke-linecap="square" d="{path}"/>'
         )
     return "\n".join([*lines, "</svg>\n"])
 
 
-def _fills(labels: _Labels, codes: NDArray[_np.uint8], outside: int | None) -> Iterable[str]:
+def _names(ids: Mapping[int, str] | Sequence[str] | None) -> dict[int, str]:
+    """The ids by label."""
+    if ids is None:
+        return {}
+    if isinstance(ids, str):
+        raise TypeError("ids must be a dict or a sequence of str, got one str")
+    names = dict(ids.items() if hasattr(ids, "items") else enumerate(ids))
+    for label, name in names.items():
+        if not isinstance(name, str):
+            raise TypeError(f"ids must be str, got {name!r} for label {label}")
+        if not name or any(character.isspace() or not character.isprintable() for character in name):
+            raise ValueError(f"an id must be text without spaces, got {name!r} for label {label}")
+    if len(set(names.values())) < len(names):
+        raise ValueError("ids must differ: two labels have the same")
+    return names
+
+
+def _painted(labels: _Labels, codes: NDArray[_np.uint8], outside: int | None) -> dict[int, NDArray[_np.uint8]]:
+    """The mean color of each label: gray, or three channels."""
+    painted = _mean_color(codes, labels, outside=outside).reshape(labels.size, -1)
+    values, first = _np.unique(labels, return_index=True)
+    return dict(zip(values.tolist(), painted[first]))
+
+
+def _curves(
+    drawn: _Labels,
+    labels: _Labels,
+    codes: NDArray[_np.uint8] | None,
+    color: list[int],
+    line_width: float,
+    outside: int | None,
+    tolerance: float,
+    names: dict[int, str],
+) -> str:
+    """The drawing with curves."""
+    values, numbers = _np.unique(drawn, return_inverse=True)
+    numbers = numbers.reshape(drawn.shape).astype(_np.uint32)
+    left_out = _left_out(labels, outside)
+    if left_out is not None:
+        numbers[drawn == left_out] = _np.iinfo(_np.uint32).max
+    colors = None
+    if codes is not None:
+        of_label = _painted(labels, codes, outside)
+        colors = _np.array([_np.resize(of_label[label][:3], 3) for label in values.tolist()], _np.uint8).reshape(-1, 3)
+    named = [(label, names.get(label)) for label in values.tolist()]
+    return _native.svg(numbers, colors, named, tolerance, line_width, color)
+
+
+def _fills(
+    labels: _Labels, colors: dict[int, NDArray[_np.uint8]], outside: int | None, names: dict[int, str]
+) -> Iterable[str]:
     """One path for each region, in its mean color."""
-    painted = _mean_color(codes, labels, outside=outside).reshape(*labels.shape, -1)
     for label, polygons in _contours(labels, outside=outside).items():
-        # The uppermost corner of an outer ring, of those the leftmost, is the upper left one of a pixel of the region.
-        x, y = min(map(tuple, polygons[0][0].tolist()), key=lambda point: point[::-1])
         path = "".join(_path(ring.tolist()) for polygon in polygons for ring in polygon)
-        yield f'<path data-label="{label}" fill="{_hex(painted[y, x])}" d="{path}"/>'
+        name = f"id={_quoted(names[label])} " if label in names else ""
+        yield f'<path {name}data-label="{label}" fill="{_hex(colors[label])}" d="{path}"/>'
 
 
 def _hex(color: NDArray[Any]) -> str:

@@ -10,10 +10,13 @@ use gst_base::subclass::prelude::*;
 use gst_video::subclass::prelude::*;
 
 use super::OnMissing;
+use super::smooth::Smooth;
 use crate::bad_buffers::{BadBuffers, Failure};
 use crate::element::frame;
+use crate::error::Error;
 use crate::image::Geometry;
 use crate::meta::{self, SuperpixelMeta};
+use crate::post::abstraction::OUTLINE_SMOOTHNESS;
 use crate::video_map::{VideoMap, label_shape};
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
@@ -24,6 +27,7 @@ static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
 struct Settings {
     on_missing: OnMissing,
     identity: bool,
+    outline_smoothness: f32,
 }
 
 /// The element.
@@ -31,6 +35,7 @@ struct Settings {
 pub struct SuperpixelLabels {
     settings: Mutex<Settings>,
     info: Mutex<Option<gst_video::VideoInfo>>,
+    smooth: Mutex<Smooth>,
     bad_buffers: BadBuffers,
 }
 
@@ -39,7 +44,7 @@ impl SuperpixelLabels {
     fn write(
         &self,
         meta: &SuperpixelMeta<'_>,
-        identity: bool,
+        Settings { identity, outline_smoothness, .. }: Settings,
         info: &gst_video::VideoInfo,
         outbuf: &mut gst::BufferRef,
     ) -> Result<(), Failure> {
@@ -69,11 +74,12 @@ impl SuperpixelLabels {
         }
         let tracks: Vec<[u8; 2]> =
             table.iter().map(|region| (region.track_id as u16).to_le_bytes()).collect();
+        let short = |error: Error| format!("its outlines cannot be smoothed: {error}");
         with_rows(info, outbuf, |rows| {
             let mut out = rows.iter_mut();
             let mut beyond = None;
             // The output has as many rows: the sizes are equal.
-            let copied = meta.for_each_row(|row| {
+            let mut write = |row: &[u8]| {
                 let Some(out) = out.next() else { return };
                 if !identity {
                     out.copy_from_slice(row);
@@ -86,8 +92,15 @@ impl SuperpixelLabels {
                         None => beyond = Some(label),
                     }
                 }
-            });
-            copied.map_err(bad)?;
+            };
+            if outline_smoothness == 0.0 {
+                meta.for_each_row(write).map_err(bad)?;
+            } else {
+                let mut smooth = self.smooth.lock().unwrap();
+                smooth.begin(info.width(), info.height(), outline_smoothness).map_err(short)?;
+                meta.for_each_row(|row| smooth.add_row(row)).map_err(bad)?;
+                smooth.for_each_row(&mut write).map_err(short)?;
+            }
             beyond.map_or(Ok(()), |label| {
                 let records = tracks.len();
                 Err(bad(glib::bool_error!("label {label}, but {records} records in the region table")).into())
@@ -154,6 +167,17 @@ impl ObjectImpl for SuperpixelLabels {
                     .default_value(default.identity)
                     .mutable_playing()
                     .build(),
+                glib::ParamSpecFloat::builder("outline-smoothness")
+                    .nick("Outline smoothness")
+                    .blurb(
+                        "Scale at which outlines are smoothed as by overlay=abstraction, in px (0 = not at all; else at least \
+                         0.5); table and labels of the metadata stay those of the segmentation",
+                    )
+                    .maximum(OUTLINE_SMOOTHNESS.max)
+                    .minimum(0.0)
+                    .default_value(default.outline_smoothness)
+                    .mutable_playing()
+                    .build(),
             ]
         });
         PROPERTIES.as_ref()
@@ -164,6 +188,7 @@ impl ObjectImpl for SuperpixelLabels {
         match pspec.name() {
             "on-missing" => settings.on_missing = value.get().unwrap_or_default(),
             "identity" => settings.identity = value.get().unwrap_or_default(),
+            "outline-smoothness" => settings.outline_smoothness = value.get().unwrap_or_default(),
             name => unimplemented!("property {name}"),
         }
     }
@@ -173,6 +198,7 @@ impl ObjectImpl for SuperpixelLabels {
         match pspec.name() {
             "on-missing" => settings.on_missing.to_value(),
             "identity" => settings.identity.to_value(),
+            "outline-smoothness" => settings.outline_smoothness.to_value(),
             name => unimplemented!("property {name}"),
         }
     }
@@ -227,6 +253,7 @@ impl BaseTransformImpl for SuperpixelLabels {
 
     fn stop(&self) -> Result<(), gst::ErrorMessage> {
         *self.info.lock().unwrap() = None;
+        *self.smooth.lock().unwrap() = Smooth::default();
         Ok(())
     }
 
@@ -270,7 +297,7 @@ impl BaseTransformImpl for SuperpixelLabels {
         let settings = *self.settings.lock().unwrap();
         let info = self.info.lock().unwrap().clone().ok_or(gst::FlowError::NotNegotiated)?;
         let written = match (SuperpixelMeta::from_buffer(inbuf), settings.on_missing) {
-            (Some(meta), _) => self.write(&meta, settings.identity, &info, outbuf),
+            (Some(meta), _) => self.write(&meta, settings, &info, outbuf),
             (None, OnMissing::Zero) => with_rows(&info, outbuf, |rows| {
                 rows.iter_mut().for_each(|row| row.fill(0));
                 Ok(())

@@ -17,6 +17,10 @@
  * |[
  * gst-launch-1.0 videotestsrc num-buffers=50 ! superpixel overlay=none ! superpixellabels ! avenc_ffv1 ! matroskamux ! filesink location=labels.mkv
  * ]|
+ * With the smooth outlines that `superpixel overlay=abstraction` draws:
+ * |[
+ * gst-launch-1.0 videotestsrc ! superpixel overlay=none regions=120 ! superpixellabels outline-smoothness=2 ! videoconvert ! autovideosink
+ * ]|
  *
  * Since: 0.1
  */
@@ -24,6 +28,7 @@ use gst::glib;
 use gst::prelude::*;
 
 mod imp;
+mod smooth;
 
 /// Handling of frames without a label map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]

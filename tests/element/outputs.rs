@@ -98,6 +98,14 @@ fn segment_image_writes_new_files() {
     for name in ["notes.png", "labels.png"] {
         assert_eq!(image::image_dimensions(scratch.0.join(name)).unwrap(), (48, 32));
     }
+    scratch.refused("segment_image", &["frames/0.png", "new.png", "--svg", "photo.png"]);
+    scratch.refused("segment_image", &["frames/0.png", "new.png", "--svg", "new.png"]);
+    scratch.run("segment_image", &["frames/0.png", "drawn.png", "--svg", "drawn.svg"]).unwrap();
+    let drawing = fs::read_to_string(scratch.0.join("drawn.svg")).unwrap();
+    assert!(
+        drawing.contains("width=\"48\" height=\"32\"") && drawing.contains("data-label=\"0\""),
+        "{drawing}"
+    );
     assert_eq!(scratch.all().len(), before.len() + 1);
 }
 

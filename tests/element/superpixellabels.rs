@@ -7,7 +7,10 @@ use std::path::PathBuf;
 use crate::common::{caps, error_on, harness, info, launch, picture, play_to_end, samples, superpixel};
 use gst::meta::CustomMeta;
 use gst::prelude::*;
+use gstsuperpixel::cpu::Cpu;
+use gstsuperpixel::image::{Geometry, Labels};
 use gstsuperpixel::meta::{NAME, SuperpixelMeta};
+use gstsuperpixel::post::abstraction::labels::LabelSmoother;
 
 const WIDTH: u32 = 61;
 const HEIGHT: u32 = 35;
@@ -118,6 +121,36 @@ fn identity_writes_the_low_bits_of_track_ids() {
     assert!(gray16(&h.push_and_pull(input.clone()).unwrap(), WIDTH, HEIGHT) == wanted);
     element.set_property("identity", false);
     assert!(gray16(&h.push_and_pull(input).unwrap(), WIDTH, HEIGHT) == labels, "change while playing");
+}
+
+#[test]
+fn outlines_are_smoothed_as_the_library_does_it() {
+    let smooth = |map: &[u16], scale: f32| {
+        let geometry = Geometry::new(WIDTH, HEIGHT).unwrap();
+        let (mut map, mut out) = (map.to_vec(), vec![0; map.len()]);
+        let labels = Labels::new(geometry, &mut map, WIDTH as usize).unwrap();
+        let mut smoothed = Labels::new(geometry, &mut out, WIDTH as usize).unwrap();
+        let mut smoother = LabelSmoother::new(&Cpu::new(1).unwrap(), geometry, scale).unwrap();
+        smoother.smooth(&labels, &mut smoothed).unwrap();
+        out
+    };
+    let (element, mut h, _bus) = labels_element(&[("outline-smoothness", "2")]);
+    let input = segmented(true);
+    let labels = expected(&input);
+    let wanted = smooth(&labels, 2.0);
+    assert!(wanted != labels);
+    assert!(gray16(&h.push_and_pull(input.clone()).unwrap(), WIDTH, HEIGHT) == wanted);
+    // The metadata stays that of the segmentation.
+    assert!(expected(&h.push_and_pull(input.clone()).unwrap()) == labels);
+    // While it plays; and smaller scales are the least.
+    for (scale, wanted) in [(0.2, smooth(&labels, 0.5)), (6.0, smooth(&labels, 6.0)), (0.0, labels.clone())] {
+        element.set_property("outline-smoothness", scale as f32);
+        assert!(gray16(&h.push_and_pull(input.clone()).unwrap(), WIDTH, HEIGHT) == wanted, "{scale}");
+    }
+    // Track ids of smoothed labels, which are labels here.
+    element.set_property("outline-smoothness", 2f32);
+    element.set_property("identity", true);
+    assert!(gray16(&h.push_and_pull(input).unwrap(), WIDTH, HEIGHT) == wanted);
 }
 
 #[test]

@@ -28,4 +28,5 @@ mod temporal;
 mod temporal_kept;
 mod temporal_oracle;
 mod threads;
+mod vectors;
 mod wide;

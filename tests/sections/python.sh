@@ -19,7 +19,7 @@ if sys.version_info >= (3, 9) and sys.version_info.releaselevel == "final":
 needed=(numpy scipy pillow pytest hypothesis==6.141.1 mypy==1.19.1 basedpyright==1.39.10
     pandas polars pyarrow matplotlib ipywidgets shapely pycocotools)
 # Without these their tests are skipped by name.
-of_use=(av numpydoc)
+of_use=(av numpydoc resvg_py)
 make_environments() {
     local version python environment package made=()
     while read -r version python; do

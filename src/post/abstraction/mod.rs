@@ -47,6 +47,7 @@ use crate::parameter::{About, Range, parameters};
 pub(crate) mod cpu;
 #[cfg(feature = "cuda")]
 pub(crate) mod cuda;
+pub mod labels;
 mod moments;
 mod outline;
 pub(crate) mod paint;
