@@ -151,8 +151,7 @@ __device__ __forceinline__ void look_back(const SteadyArgs &steady, const Track 
 // In: labels [height][label_stride], the frame, the number of regions, tracks [regions], null without temporal mode.
 // Out: moments [regions], added to; what `look_back` writes.
 // Race-free: sums are integers, added by atomics, and ranges are maxima. In `look_back` a thread writes its own items.
-// All blocks of 1920x1080 run at once on 132 multiprocessors of 8 each.
-KERNEL __launch_bounds__(TILE_THREADS, 8)
+KERNEL __launch_bounds__(TILE_THREADS)
     abstraction_measure(const u32 *__restrict__ counters, const u16 *__restrict__ labels, const Track *__restrict__ tracks,
                         Moments *__restrict__ moments, FrameArgs frame, AbstractionArgs args, SteadyArgs steady) {
   after_last_kernel(counters, steady);
