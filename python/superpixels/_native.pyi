@@ -22,6 +22,7 @@ _Labels = NDArray[np.integer[Any]]
 _Mask = NDArray[np.bool_] | NDArray[np.uint8]
 
 # Drawings are of the picture's type.
+_LabelT = TypeVar("_LabelT", bound=np.integer[Any])
 _RealT = TypeVar("_RealT", bound=np.integer[Any] | np.floating[Any])
 
 # What numpy makes an array of numbers of. Its own arrays of other types are none.

@@ -12,11 +12,9 @@ from . import _native
 from ._helpers import _label_map, _left_out
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from numpy.typing import NDArray
 
-    from ._native import _Labels
+    from ._native import _LabelT
 
 __all__ = ["smooth_labels"]
 
@@ -27,8 +25,8 @@ _SCALES = 0.5, 6
 
 
 def smooth_labels(
-    labels: _Labels, smoothness: float = 2.0, *, outside: int | None = -1, threads: int = 0
-) -> NDArray[Any]:
+    labels: NDArray[_LabelT], smoothness: float = 2.0, *, outside: int | None = -1, threads: int = 0
+) -> NDArray[_LabelT]:
     """A label map whose regions have smooth outlines.
 
     Parameters
@@ -74,23 +72,23 @@ def smooth_labels(
     >>> smoothed[18:21, 10].tolist()
     [0, 0, 1]
     """
-    labels = _label_map(labels)
+    whole: NDArray[_LabelT] = _label_map(labels)
     smoothness, threads = float(smoothness), _operator.index(threads)
     least, most = _SCALES
     if not least <= smoothness <= most:
         raise ValueError(f"smoothness must be {least} to {most}, got {smoothness:g}")
     if threads < 0:
         raise ValueError(f"threads must be 0 or more, got {threads}")
-    left_out = _left_out(labels, outside)
-    values, numbers = _np.unique(labels, return_inverse=True)
+    left_out = _left_out(whole, outside)
+    values, inverse = _np.unique(whole, return_inverse=True)
     if len(values) > _OUTSIDE:
         raise ValueError(f"labels must have at most {_OUTSIDE} different values, got {len(values)}")
-    numbers = numbers.reshape(labels.shape).astype(_np.uint16)
+    numbers: NDArray[_np.uint16] = inverse.astype(_np.uint16).reshape(whole.shape)
     if left_out is not None:
-        numbers[labels == left_out] = _OUTSIDE
-    smoothed = _np.empty(labels.shape, _np.uint16)
+        numbers[whole == left_out] = _OUTSIDE
+    smoothed = _np.empty(whole.shape, _np.uint16)
     _native.smooth_labels(numbers, smoothed, smoothness, threads)
-    found: NDArray[Any] = _np.append(values, values[:1])[_np.minimum(smoothed, len(values))]
+    found: NDArray[_LabelT] = _np.append(values, values[:1])[_np.minimum(smoothed, len(values))]
     if left_out is not None:
         found[smoothed == _OUTSIDE] = left_out
     return found

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from xml.sax.saxutils import quoteattr as _quoted
 
 import numpy as _np
 
@@ -260,8 +259,8 @@ def _curves(
     names: dict[int, str],
 ) -> str:
     """The drawing with curves."""
-    values, numbers = _np.unique(drawn, return_inverse=True)
-    numbers = numbers.reshape(drawn.shape).astype(_np.uint32)
+    values, inverse = _np.unique(drawn, return_inverse=True)
+    numbers: NDArray[_np.uint32] = inverse.astype(_np.uint32).reshape(drawn.shape)
     left_out = _left_out(labels, outside)
     if left_out is not None:
         numbers[drawn == left_out] = _np.iinfo(_np.uint32).max
@@ -279,8 +278,13 @@ def _fills(
     """One path for each region, in its mean color."""
     for label, polygons in _contours(labels, outside=outside).items():
         path = "".join(_path(ring.tolist()) for polygon in polygons for ring in polygon)
-        name = f"id={_quoted(names[label])} " if label in names else ""
+        name = f'id="{_escaped(names[label])}" ' if label in names else ""
         yield f'<path {name}data-label="{label}" fill="{_hex(colors[label])}" d="{path}"/>'
+
+
+def _escaped(text: str) -> str:
+    """The text of an attribute."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
 
 
 def _hex(color: NDArray[Any]) -> str:

@@ -106,7 +106,8 @@ fn segment_image_writes_new_files() {
         drawing.contains("width=\"48\" height=\"32\"") && drawing.contains("data-label=\"0\""),
         "{drawing}"
     );
-    assert_eq!(scratch.all().len(), before.len() + 1);
+    // One label map, one more picture and its drawing.
+    assert_eq!(scratch.all().len(), before.len() + 3);
 }
 
 #[test]
