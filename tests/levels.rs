@@ -20,10 +20,11 @@ use pictures::{Buffer, Picture, clip};
 const ALL: Outputs = Outputs { table: true, neighbors: true, mean_color: true, linear_light: false };
 
 /// Functions that are compiled for every level.
-const FUNCTIONS: [&str; 16] = [
+const FUNCTIONS: [&str; 17] = [
     "add_region_body",
     "compare_sides_body",
     "density_row_body",
+    "find_changes_body",
     "ingest_row_body",
     "link_row_body",
     "list_costs_body",
