@@ -118,9 +118,10 @@ def test_without_memory(kind):
     # More and more until it works.
     found = []
     for more, status, out, err in attempts(kind, WIDE_SIDE, "limited", (1, 4, 10, 22, 40, 100, 200, 400, 800)):
-        # numpy's and Python's own, and that of threads that cannot be started.
+        # numpy's and Python's own, and that of threads that cannot be started. A thread that has started and gets no memory for its
+        # local data is ended by glibc, with the process, before any code of ours.
         said = out.strip() or err.strip().splitlines()[-1]
-        assert status == 0 or "set fewer threads" in err, (more, status, err[-600:])
+        assert status == 0 or "set fewer threads" in err or "memory for thread-local data" in err, (more, status, err[-600:])
         found.append(said)
     assert found[-1] == "done" and found[0] != "done", found
 
