@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["to_geojson", "to_svg"]
 
-# Beyond it curves would have little to do with the labels.
-_MOST_TOLERANCE = 4.0
 _IDENTITY = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
 
 
@@ -204,12 +202,11 @@ def to_svg(
     if not 0 <= line_width < _np.inf:
         raise ValueError(f"line_width must be a finite number from 0 on, got {line_width}")
     tolerance, names = float(tolerance), _names(ids)
-    if not 0 <= tolerance <= _MOST_TOLERANCE:
-        raise ValueError(f"tolerance must be 0 to {_MOST_TOLERANCE:g}, got {tolerance}")
     # Without antialiasing where lines are along pixels, which would let the background shine through between neighbors.
     codes = None if image is None else _code_values(image, labels, data_range=data_range)
     drawn = labels if smoothness == 0 else _smooth_labels(labels, smoothness, outside=outside)
-    if tolerance > 0:
+    # What is no tolerance is refused there.
+    if tolerance != 0:
         return _curves(drawn, labels, codes, channels.tolist(), line_width, outside, tolerance, names)
     height, width = labels.shape
     lines = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">']
