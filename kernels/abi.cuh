@@ -518,11 +518,18 @@ struct SteadyArgs {
   u16 *next_cells;
   u32 *earlier;                  // [regions] label in the last frame of the same track
   u32 *matched;                  // how many regions have one
+  u32 *continues;                // the frame is no cut
+  u64 *seen;                     // cells of still pixels in this frame: mean color of 16 bits, and how far it is from that in `calm`
+  u64 *calm;                     // the same cells over time: color, and frames without motion
+  u64 *drawn;                    // [height][width] the last picture's colors of 16 bits; 0 where nothing was drawn
   u32 mask;                      // slots of a table - 1
   u32 columns, rows;             // of cells
   u32 share;                     // part of 256 that a paint goes to its new values; 256 without easing
   u32 follows;                   // the last frame's paints are there
-  u32 unused;
+  u32 is_same;                   // and were drawn with the same parameters
+  u32 least_share;               // part of 256 that a drawn pixel goes at least
+  u32 still_columns, still_rows; // of cells of still pixels
+  u32 fraction;                  // bits below a code on the scale of 16 bits
 };
 ABI(SteadyArgs, last, 0);
 ABI(SteadyArgs, keys, 8);
@@ -533,13 +540,48 @@ ABI(SteadyArgs, cells, 40);
 ABI(SteadyArgs, next_cells, 48);
 ABI(SteadyArgs, earlier, 56);
 ABI(SteadyArgs, matched, 64);
-ABI(SteadyArgs, mask, 72);
-ABI(SteadyArgs, columns, 76);
-ABI(SteadyArgs, rows, 80);
-ABI(SteadyArgs, share, 84);
-ABI(SteadyArgs, follows, 88);
-ABI(SteadyArgs, unused, 92);
-ABI_SIZE(SteadyArgs, 96);
+ABI(SteadyArgs, continues, 72);
+ABI(SteadyArgs, seen, 80);
+ABI(SteadyArgs, calm, 88);
+ABI(SteadyArgs, drawn, 96);
+ABI(SteadyArgs, mask, 104);
+ABI(SteadyArgs, columns, 108);
+ABI(SteadyArgs, rows, 112);
+ABI(SteadyArgs, share, 116);
+ABI(SteadyArgs, follows, 120);
+ABI(SteadyArgs, is_same, 124);
+ABI(SteadyArgs, least_share, 128);
+ABI(SteadyArgs, still_columns, 132);
+ABI(SteadyArgs, still_rows, 136);
+ABI(SteadyArgs, fraction, 140);
+ABI_SIZE(SteadyArgs, 144);
+
+// A palette; see src/post/abstraction/palette.rs.
+struct PaletteArgs {
+  u64 *colors;           // [64] codes of 16 bits
+  u32 *features;         // of them
+  u32 *count;            // colors in use
+  u32 *region_features;  // [regions] of their mean colors
+  u32 *differences;      // [regions] to the nearest color, while a palette is found
+  const u32 *last;       // [regions] their colors in the last frame
+  u32 *chosen;           // [regions] in this
+  u32 size;              // most colors, 0 without a palette
+  u32 step;              // that a code may move by in a frame
+  u32 follows;           // the last frame's palette is there and as large
+  u32 unused;
+};
+ABI(PaletteArgs, colors, 0);
+ABI(PaletteArgs, features, 8);
+ABI(PaletteArgs, count, 16);
+ABI(PaletteArgs, region_features, 24);
+ABI(PaletteArgs, differences, 32);
+ABI(PaletteArgs, last, 40);
+ABI(PaletteArgs, chosen, 48);
+ABI(PaletteArgs, size, 56);
+ABI(PaletteArgs, step, 60);
+ABI(PaletteArgs, follows, 64);
+ABI(PaletteArgs, unused, 68);
+ABI_SIZE(PaletteArgs, 72);
 
 // The stage that leaves exactly as many regions as are asked for.
 

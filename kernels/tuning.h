@@ -59,6 +59,8 @@
 #define LATE_SELECTOR_CAPACITY 2048
 #define MOST_LISTED 131072
 #define TABLE_THREADS 128
+// One block finds a palette, of up to 65,535 regions.
+#define PALETTE_THREADS 1024
 #define MASK_THREADS 256
 #define OVERLAY_THREADS 256
 #define MEAN_THREADS 256

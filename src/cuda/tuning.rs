@@ -65,6 +65,7 @@ pub(crate) const LATE_CAPACITY: u32 = value("LATE_CAPACITY");
 pub(crate) const LATE_SELECTOR_CAPACITY: u32 = value("LATE_SELECTOR_CAPACITY");
 pub(crate) const MASK_THREADS: u32 = value("MASK_THREADS");
 pub(crate) const TABLE_THREADS: u32 = value("TABLE_THREADS");
+pub(crate) const PALETTE_THREADS: u32 = value("PALETTE_THREADS");
 pub(crate) const MEAN_THREADS: u32 = value("MEAN_THREADS");
 pub(crate) const TEMPORAL_THREADS: u32 = value("TEMPORAL_THREADS");
 pub(crate) const CLAIM_THREADS: u32 = value("CLAIM_THREADS");

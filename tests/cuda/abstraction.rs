@@ -21,6 +21,7 @@ fn drawn(seed: u64) -> abstraction::Params {
         shading: pick(2, 4) > 0,
         ink: [0.0, 0.3, 1.5, 3.0, 8.0][pick(3, 5) as usize],
         ink_color: [0xff10_1018, 0xffff_ffff, 0x80ff_2000, 0x00ff_ffff][pick(4, 4) as usize],
+        palette: [0, 0, 1, 5, 64][pick(6, 5) as usize],
         steadiness: [0.0, 0.5, 6.0, 100.0][pick(5, 4) as usize],
     }
 }
@@ -95,6 +96,47 @@ fn clips_with_changing_parameters_match_cpu() {
             let is_gap = i == frames / 2 + 2;
             let drawing = if is_gap { Drawing::default() } else { drawing(drawn(seed + i as u64 / 3)) };
             both.compare(buffer, &drawing);
+        }
+    }
+}
+
+/// A frame of a still picture with a bit of noise, through which something of other colors moves.
+fn with_something_moving(info: FrameInfo, seed: u64, frame: usize) -> Buffer {
+    let mut buffer = Buffer::new(info, Picture::Natural, seed, 3);
+    for plane in &mut buffer.planes {
+        let (count, from) = (plane.len(), plane.len() / 40 * frame);
+        for (i, byte) in plane.iter_mut().enumerate() {
+            *byte ^= u8::from(hash((i + count * frame) as u64) % 8 == 0);
+            if (from..from + count / 12).contains(&i) {
+                *byte = !*byte;
+            }
+        }
+    }
+    buffer
+}
+
+#[test]
+fn still_clips_of_every_format_match_cpu() {
+    let Some(cuda) = device("abstraction::still_clips_of_every_format_match_cpu") else { return };
+    for (i, format) in PixelFormat::ALL.into_iter().enumerate().skip(usize::from(short()) * 2) {
+        if short() && i % 5 > 0 {
+            continue;
+        }
+        let info = FrameInfo::new(Geometry::new(101 + i as u32, 62 + i as u32 % 5).unwrap(), format);
+        let params = Params { superpixel_size: 14, temporal: true, masked: i % 4 == 0, ..Params::default() };
+        let drawing = drawing(abstraction::Params {
+            palette: [0, 7][i % 2],
+            steadiness: [6.0, 1.0, 30.0][i % 3],
+            ..drawn(i as u64)
+        });
+        let mut both = Both::new(&cuda, &params, info, "still clip");
+        for frame in 0..if short() { 8 } else { 20 } {
+            let buffer = with_something_moving(info, i as u64, frame);
+            let buffer = match params.masked {
+                true => buffer.with_mask(SHAPES[i % SHAPES.len()], 1, [frame as i32, 0]),
+                false => buffer,
+            };
+            both.compare(&buffer, &drawing);
         }
     }
 }

@@ -20,6 +20,7 @@ const PLAIN: Abstraction = Abstraction {
     shading: false,
     ink: 0.0,
     ink_color: 0xff00_0000,
+    palette: 0,
     steadiness: 0.0,
 };
 const MEANS: Outputs = Outputs { table: true, neighbors: false, mean_color: true, linear_light: false };
@@ -199,19 +200,88 @@ fn colors_ease_over_frames_and_jump_at_a_cut_and_after_a_gap() {
     let at = |planes: &[Vec<u8>]| [planes[0][64 * 3 * 20 + 3 * 8], planes[0][64 * 3 * 20 + 3 * 56]];
     let mut engine = engine(2, true, frame(60, 160).info);
     assert_eq!(at(&draw(&mut engine, &frame(60, 160), steady).0), [60, 160]);
-    // A quarter of the way a frame.
-    assert_eq!(at(&draw(&mut engine, &frame(68, 160), steady).0), [62, 160]);
-    assert_eq!(at(&draw(&mut engine, &frame(68, 160), steady).0), [64, 160]);
-    for _ in 0..30 {
-        draw(&mut engine, &frame(68, 160), steady);
+    // A quarter of the way a frame, where pixels change by as much as moving things do.
+    assert_eq!(at(&draw(&mut engine, &frame(84, 160), steady).0), [66, 160]);
+    let next = at(&draw(&mut engine, &frame(84, 160), steady).0)[0];
+    assert!((67..=72).contains(&next), "{next}");
+    for _ in 0..60 {
+        draw(&mut engine, &frame(84, 160), steady);
     }
-    assert_eq!(at(&draw(&mut engine, &frame(68, 160), steady).0), [68, 160]);
+    let rested = at(&draw(&mut engine, &frame(84, 160), steady).0)[0];
+    assert!((82..=84).contains(&rested), "{rested}");
     // Frames that are drawn otherwise come between.
-    draw(&mut engine, &frame(68, 160), Fill::MeanColor);
+    draw(&mut engine, &frame(84, 160), Fill::MeanColor);
     assert_eq!(at(&draw(&mut engine, &frame(60, 160), steady).0), [60, 160]);
     // Other identities: nothing that eases is left.
     engine.reset();
     assert_eq!(at(&draw(&mut engine, &frame(64, 150), steady).0), [64, 150]);
+}
+
+#[test]
+fn drawn_pixels_rest_where_the_picture_does_and_follow_where_it_moves() {
+    let g = geometry(96, 64);
+    // Noise of two codes all over, and a dark square that moves through the middle.
+    let frame = |t: usize| {
+        picture(g, move |x, y| {
+            let noise = (x * 7 + y * 13 + t * 29) % 5;
+            let dark = (24..40).contains(&y) && (8 + 2 * t..24 + 2 * t).contains(&x);
+            (if dark { 40 } else { 150 + 10 * (x / 24) as u8 }) + noise as u8
+        })
+    };
+    let code = |planes: &[Vec<u8>], x: usize, y: usize| i32::from(planes[0][96 * 3 * y + 3 * x]);
+    let change = |steadiness: f32| {
+        let mut engine = engine(8, true, frame(0).info);
+        let fill = Fill::Abstraction(Abstraction { steadiness, ..PLAIN });
+        let drawn: Vec<_> = (0..30).map(|t| draw(&mut engine, &frame(t), fill).0).collect();
+        // The square's middle is dark, what it has left is not.
+        for (t, planes) in drawn.iter().enumerate() {
+            assert!(code(planes, 16 + 2 * t, 32) < 70, "{steadiness}: frame {t}");
+            assert!(t < 12 || code(planes, 2 * t - 4, 32) > 120, "{steadiness}: frame {t}");
+        }
+        let still = (0..96).flat_map(|x| (0..12).chain(52..64).map(move |y| (x, y)));
+        let pairs = drawn[12..].windows(2);
+        let changes = pairs.map(|pair| {
+            still.clone().map(|(x, y)| (code(&pair[1], x, y) - code(&pair[0], x, y)).abs()).sum::<i32>()
+        });
+        changes.sum::<i32>()
+    };
+    let (rough, steady) = (change(0.0), change(6.0));
+    assert!(rough > 0 && 4 * steady <= rough, "{steady} of {rough}");
+}
+
+#[test]
+fn a_palette_has_so_many_colors_and_moves_by_a_code_a_frame_but_at_a_cut() {
+    let g = geometry(96, 64);
+    let colors = |planes: &[Vec<u8>]| {
+        let mut colors: Vec<[u8; 3]> = planes[0].as_chunks::<3>().0.to_vec();
+        colors.sort_unstable();
+        colors.dedup();
+        colors
+    };
+    // Four groups of three areas of nearly the same gray, that get brighter.
+    let frame = |by: u8| picture(g, move |x, y| 20 + by + 50 * (y / 16) as u8 + 3 * (x / 32) as u8);
+    let fill = |palette: u32| {
+        Fill::Abstraction(Abstraction { palette, outline_smoothness: 0.5, steadiness: 1.0, ..PLAIN })
+    };
+    let of = |palette: u32| colors(&draw(&mut engine(12, false, frame(0).info), &frame(0), fill(palette)).0);
+    // Outlines of 0.5 px mix no colors along pixels' sides.
+    assert_eq!([1, 4, 64].map(|palette| of(palette).len()), [1, 4, 12]);
+    let mut engine = engine(12, true, frame(0).info);
+    let first = colors(&draw(&mut engine, &frame(0), fill(4)).0);
+    assert_eq!(first, [23, 73, 123, 173].map(|gray| [gray; 3]));
+    let mut last = first.clone();
+    for t in 1..12 {
+        let now = colors(&draw(&mut engine, &frame(2 * t), fill(4)).0);
+        assert_eq!(now.len(), 4, "frame {t}: {now:?}");
+        for (color, before) in now.iter().zip(&last) {
+            assert!((0..=1).contains(&(color[0] - before[0])), "frame {t}: {last:?} to {now:?}");
+        }
+        last = now;
+    }
+    assert!(last[0][0] > first[0][0] + 5, "{last:?}");
+    engine.reset();
+    let cut = colors(&draw(&mut engine, &frame(22), fill(4)).0);
+    assert_eq!(cut, [45, 95, 145, 195].map(|gray| [gray; 3]));
 }
 
 #[test]
@@ -245,6 +315,7 @@ fn values_out_of_range_are_refused() {
         ("outline-smoothness", Abstraction { outline_smoothness: 0.2, ..PLAIN }),
         ("outline-smoothness", Abstraction { outline_smoothness: f32::NAN, ..PLAIN }),
         ("ink", Abstraction { ink: 9.0, ..PLAIN }),
+        ("palette", Abstraction { palette: 65, ..PLAIN }),
         ("steadiness", Abstraction { steadiness: -1.0, ..PLAIN }),
     ] {
         let mut planes = buffer.planes.clone();

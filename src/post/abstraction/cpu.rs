@@ -9,8 +9,10 @@ use super::Params;
 use super::moments::BandMoments;
 use super::outline::{self, HEIGHT, Tile, TopRow, WIDTH, difference};
 use super::paint::{Mixer, Moments, Paint, PlaneScale, part};
+use super::palette::{self, Candidate, NO_COLOR, Palette};
 use super::rule::{APART, BOOST_ONE, DIFFERENCES, INKED, NARROW_WHOLE, PX, Rule, SHARP, THIN, WIDE_WHOLE};
 use super::steady::Steady;
+use super::still::{self, Still};
 use crate::buffers::cpu::FrameBuffers;
 use crate::color::{ColorSpace, ColorTables, Yuv};
 use crate::cpu::Cpu;
@@ -22,6 +24,8 @@ use crate::post::runs::for_each_change;
 
 /// Name of the paints in errors about memory.
 const PAINTS: &str = "paints of regions";
+/// Name of the last picture in errors about memory.
+const DRAWN: &str = "the last picture of the abstraction";
 /// Regions per task.
 const TOGETHER: usize = 256;
 
@@ -32,10 +36,11 @@ const EDGES: usize = 16;
 type Codes = [[[u16; WIDTH]; HEIGHT]; 3];
 
 /// Memory of a task.
-#[derive(Clone)]
 struct Scratch {
     tile: Tile,
     codes: Codes,
+    /// What was drawn last, by channel, in the tiles' rows of the frame; see `settle`.
+    drawn: Array<u16>,
 }
 
 pub(crate) struct Abstraction {
@@ -48,9 +53,11 @@ pub(crate) struct Abstraction {
     bands: Vec<BandMoments>,
     moments: Array<Moments>,
     paints: Array<Paint>,
+    palette: Palette,
     steady: Steady,
+    still: Still,
     /// One for each row of tiles.
-    scratch: Array<Scratch>,
+    scratch: Vec<Scratch>,
 }
 
 impl Abstraction {
@@ -67,11 +74,16 @@ impl Abstraction {
             bands: (0..bands).map(|_| BandMoments::default()).collect(),
             moments: Array::new(),
             paints: Array::new(),
+            palette: Palette::default(),
             steady: Steady::default(),
-            scratch: memory::filled(
+            still: Still::default(),
+            scratch: memory::collected(
                 "tiles of the abstraction",
-                (plan.frame.geometry.height() as usize).div_ceil(HEIGHT),
-                Scratch { tile: Tile::new(), codes: [[[0; WIDTH]; HEIGHT]; 3] },
+                (0..(plan.frame.geometry.height() as usize).div_ceil(HEIGHT)).map(|_| Scratch {
+                    tile: Tile::new(),
+                    codes: [[[0; WIDTH]; HEIGHT]; 3],
+                    drawn: Array::new(),
+                }),
             )?,
         })
     }
@@ -87,20 +99,31 @@ impl Abstraction {
         if buffers.means.is_empty() {
             return Ok(());
         }
-        if *params != self.params {
+        let is_same = *params == self.params;
+        let same_palette = params.palette == self.params.palette;
+        if !is_same {
             self.params = *params;
             self.rule = Rule::new(params, &self.info, &self.yuv);
         }
         self.measure(frame, labels, buffers.means.len())?;
-        self.mix(buffers, labels)?;
-        let Self { cpu, info, rule, paints, scratch, .. } = self;
+        let eases = self.mix(buffers, labels, same_palette)?;
+        if let Some(continues) = eases {
+            self.still.look(&self.cpu, &frame.as_frame(), &self.rule, continues && is_same)?;
+            let samples = 3 * HEIGHT * self.info.geometry.width() as usize;
+            for scratch in &mut self.scratch[..] {
+                memory::resize(&mut scratch.drawn, DRAWN, samples, 0)?;
+            }
+        }
+        let Self { cpu, info, rule, paints, scratch, still, .. } = self;
         let scale = PlaneScale::new(info);
-        let painter = Painter { rule, paints, fraction: scale.fraction, layout: info.format.layout() };
+        let still = eases.map(|_| &*still);
+        let layout = info.format.layout();
+        let painter = Painter { rule, paints, fraction: scale.fraction, layout, info, still };
         cpu.run(|| {
             let bands = frame.bands_mut(HEIGHT).zip(scratch.par_iter_mut()).enumerate();
-            bands.for_each(|(i, (mut band, Scratch { tile, codes }))| {
+            bands.for_each(|(i, (mut band, scratch))| {
                 for left in (0..info.geometry.width() as usize).step_by(WIDTH) {
-                    painter.paint_tile(&mut band, labels, [left, i * HEIGHT], tile, codes);
+                    painter.paint_tile(&mut band, labels, [left, i * HEIGHT], scratch);
                 }
             });
         });
@@ -125,29 +148,56 @@ impl Abstraction {
         Ok(())
     }
 
-    /// Makes the paints.
-    fn mix(&mut self, buffers: &FrameBuffers, labels: &Labels<'_>) -> Result<()> {
-        let Self { cpu, info, rule, moments, paints, yuv, lab, steady, .. } = self;
+    /// Makes the paints. Returns whether the frame continues the last one where paints ease, and else `None`. `same_palette` says that the
+    /// palette of the last frame is as large.
+    fn mix(
+        &mut self,
+        buffers: &FrameBuffers,
+        labels: &Labels<'_>,
+        same_palette: bool,
+    ) -> Result<Option<bool>> {
+        let Self { cpu, info, rule, moments, paints, yuv, lab, steady, palette, .. } = self;
         memory::resize(paints, PAINTS, moments.len(), Paint::default())?;
         let mixer = Mixer { rule, info, yuv, lab, scale: PlaneScale::new(info) };
+        let tracks = buffers.temporal.as_ref().map_or(&[][..], |state| state.named());
+        let eases = rule.share < PX as u32 && tracks.len() == paints.len();
+        let continues = eases && steady.continues(tracks);
+        if rule.palette > 0 {
+            let candidates = palette.candidates(paints.len())?;
+            let regions = candidates.iter_mut().zip(&buffers.sums[..]).zip(&buffers.means[..]).enumerate();
+            for (label, ((candidate, sums), &code)) in regions {
+                let last = if continues { steady.named(&tracks[label]) } else { None };
+                let color = last.map_or(NO_COLOR, |paint| paint.color);
+                *candidate = Candidate { code, feature: mixer.feature(code), area: sums.area, color };
+            }
+            palette.choose(&mixer, rule.palette, palette::step(info), continues && same_palette);
+        }
         cpu.run(|| {
-            let regions = buffers.sums.par_iter().zip(&buffers.means[..]).zip(&moments[..]);
+            let regions = buffers.sums.par_iter().zip(&buffers.means[..]).zip(&moments[..]).enumerate();
             paints.par_iter_mut().zip(regions).with_min_len(TOGETHER).for_each(
-                |(paint, ((sums, mean), moments))| {
-                    *paint = mixer.paint(sums, *mean, moments);
+                |(paint, (label, ((sums, &mean), moments)))| {
+                    let (number, color, feature) = match rule.palette {
+                        0 => (NO_COLOR, mean, mixer.feature(mean)),
+                        _ => palette.of(label),
+                    };
+                    *paint = mixer.paint(sums, moments, (color, feature));
+                    paint.color = number;
                 },
             );
         });
-        let tracks = buffers.temporal.as_ref().map_or(&[][..], |state| state.named());
-        if rule.share == PX as u32 || tracks.len() != paints.len() {
+        if !eases {
             steady.forget();
-            return Ok(());
+            return Ok(None);
         }
-        steady.ease(paints, tracks, info.geometry, rule, mixer.scale.fraction);
+        paints.iter_mut().zip(tracks).for_each(|(paint, track)| paint.age = track.age);
+        if continues {
+            steady.ease(paints, tracks, info.geometry, rule, mixer.scale.fraction);
+        }
         cpu.run(|| {
             paints.par_iter_mut().with_min_len(TOGETHER).for_each(|paint| mixer.refresh(paint));
         });
-        steady.keep(paints, tracks, labels)
+        steady.keep(paints, tracks, labels)?;
+        Ok(Some(continues))
     }
 
     /// Forgets the last frame: the next does not follow it.
@@ -176,6 +226,9 @@ struct Painter<'a> {
     paints: &'a [Paint],
     fraction: u32,
     layout: &'static Layout,
+    info: &'a FrameInfo,
+    /// Set where drawn pixels ease.
+    still: Option<&'a Still>,
 }
 
 impl Painter<'_> {
@@ -185,11 +238,10 @@ impl Painter<'_> {
         band: &mut Band<'_>,
         labels: &Labels<'_>,
         at: [usize; 2],
-        tile: &mut Tile,
-        codes: &mut Codes,
+        Scratch { tile, codes, drawn }: &mut Scratch,
     ) {
         match tile.load(labels, at, self.rule.radius) {
-            Some(NO_LABEL) => return,
+            Some(NO_LABEL) => {}
             Some(label) => {
                 for y in 0..tile.height {
                     self.fill(codes, label, tile, 0..tile.width, y);
@@ -206,15 +258,42 @@ impl Painter<'_> {
                 }
             }
         }
+        if let Some(still) = self.still {
+            self.settle(still, tile, codes, drawn);
+        }
         store(band, self.layout, tile, codes);
+    }
+
+    /// Lets a tile's colors follow those of the last frame where the picture is still.
+    fn settle(&self, still: &Still, tile: &Tile, codes: &mut Codes, drawn: &mut [u16]) {
+        let width = self.info.geometry.width() as usize;
+        let fraction = 16 - self.info.format.bits();
+        for (y, rows) in drawn.chunks_mut(3 * width).enumerate().take(tile.height) {
+            let mut shares = [0; WIDTH];
+            let of_cells = still.shares(self.info.geometry, [tile.left, tile.top + y]);
+            for (shares, &share) in shares.chunks_mut(still::CELL).zip(of_cells) {
+                shares.fill(share);
+            }
+            let labels = tile.own_row(y);
+            for (codes, drawn) in codes[..self.channels()].iter_mut().zip(rows.chunks_mut(width)) {
+                let drawn = &mut drawn[tile.left..][..tile.width];
+                still::settle(&mut codes[y][..tile.width], drawn, &shares, fraction);
+                let unlabeled = drawn.iter_mut().zip(labels).filter(|(_, label)| **label == NO_LABEL);
+                unlabeled.for_each(|(drawn, _)| *drawn = 0);
+            }
+        }
+    }
+
+    /// Channels that are drawn.
+    fn channels(&self) -> usize {
+        if self.layout.family == Family::Gray { 1 } else { 3 }
     }
 
     /// Fills some pixels of a row with the paint of a region.
     fn fill(&self, codes: &mut Codes, label: u16, tile: &Tile, columns: Range<usize>, y: usize) {
         let Some(paint) = self.paints.get(usize::from(label)) else { return };
         let (left, top) = (tile.left + columns.start, tile.top + y);
-        let channels = if self.layout.family == Family::Gray { 1 } else { 3 };
-        for (c, codes) in codes.iter_mut().enumerate().take(channels) {
+        for (c, codes) in codes.iter_mut().enumerate().take(self.channels()) {
             let codes = &mut codes[y][columns.clone()];
             let (low, high) = (i32::from(paint.low[c]), i32::from(paint.high[c]));
             if low == high {
@@ -319,8 +398,7 @@ impl Painter<'_> {
             return;
         }
         let (left, top) = (tile.left + x, tile.top + y);
-        let channels = if self.layout.family == Family::Gray { 1 } else { 3 };
-        for (c, codes) in codes.iter_mut().enumerate().take(channels) {
+        for (c, codes) in codes.iter_mut().enumerate().take(self.channels()) {
             let [paint, beside] = [paint, beside].map(|p| u32::from(p.code(c, left, top, self.fraction)));
             let color = (paint * coverage + beside * (256 - coverage) + 128) >> 8;
             let color = (color * (256 - ink) + u32::from(rule.ink_color[c]) * ink + 128) >> 8;

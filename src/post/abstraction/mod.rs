@@ -39,6 +39,27 @@
 //! differ by more than 20 Delta E they go further, at 40 all the way, and after a cut, when fewer than a quarter of the regions
 //! continue a track, nothing eases.
 //!
+//! Then drawn pixels ease where the picture is still (still.rs), since borders between like colors tremble there. Colors are on a
+//! scale of 16 bits:
+//!
+//! ```text
+//! m = the mean color of a cell of 4 x 4 px in the frame, of the samples that planes are found by; c, the color that it has had
+//! h = the largest difference of m and c among the channels; a cell moves if its h, or that of one of the 8 around it, is 16 codes of 8 bits or more
+//! n = frames since the cell moved, 0 where it does now
+//! share = the largest of 1024 / (n + 2)², 256 / (1 + 10 `steadiness`) and (h / 16)⁴ / 2^24; c goes share / 256 of the way to m
+//! drawn pixel: goes share / 256 of the way to what the rule above gives; where that is at most 2 codes of 8 bits, it stays
+//! ```
+//!
+//! So what moves is drawn as it is, as are the 4 px around it that its outline may reach; what has come to rest settles within about ten
+//! frames; and a slow change of light is followed, since h grows until the share is large enough. Nothing is still at a cut or when a
+//! parameter of the drawing has changed.
+//!
+//! With a `palette` regions have one of so many colors each (palette.rs). They are found where frames do not follow each other:
+//! the color of the largest region first, then always that of the region with the largest product of area and squared
+//! difference from the colors that are there; then 8 rounds in which regions take the nearest color and colors become the mean of their regions'
+//! pixels (Lloyd 1982, from the start of Gonzalez 1985, weighted). In frames that follow a region keeps its track's color until another one's
+//! squared difference is below 3/4 of that one's, and each color moves to the mean of its regions by at most one code of 8 bits.
+//!
 //! Pixels outside of a mask are not drawn and count for no region. Labels, the region table and the rest of the metadata are those of the
 //! segmentation. Alpha and padding bytes do not change.
 
@@ -51,8 +72,10 @@ pub mod labels;
 mod moments;
 mod outline;
 pub(crate) mod paint;
+pub(crate) mod palette;
 pub(crate) mod rule;
 mod steady;
+pub(crate) mod still;
 
 /// Scale of smoothing.
 pub const OUTLINE_SMOOTHNESS: Range<f32> = Range {
@@ -98,6 +121,20 @@ const INK_COLOR: Range<u32> = Range {
     default: 0xff10_1018,
 };
 
+/// Colors of the drawing.
+pub const PALETTE: Range<u32> = Range {
+    about: About::new(
+        "palette",
+        "Palette",
+        "",
+        "With {overlay=abstraction}: colors that all regions are painted with, without {shading}; over a stream each moves by at most a \
+         code a frame, while {steadiness} is not 0 (0 = any number)",
+    ),
+    min: 0,
+    max: palette::MOST_COLORS as u32,
+    default: 0,
+};
+
 /// Frames that colors take.
 pub const STEADINESS: Range<f32> = Range {
     about: About::new(
@@ -105,7 +142,7 @@ pub const STEADINESS: Range<f32> = Range {
         "Steadiness",
         "frames",
         "With {overlay=abstraction} and {temporal=true}: frames over which color, shading and ink of a region ease to their new values, \
-         and a new region from the color at its place (0 = at once)",
+         and a new region from the color at its place; drawn pixels of still parts take ten times as long (0 = at once)",
     ),
     min: 0.0,
     max: 100.0,
@@ -123,6 +160,8 @@ pub struct Params {
     pub ink: f32,
     /// Color of lines: 0xAARRGGBB.
     pub ink_color: u32,
+    /// Colors of all regions together, up to 64; 0 = any number.
+    pub palette: u32,
     /// Frames over which colors ease in temporal mode, 0 to 100; 0 = none.
     pub steadiness: f32,
 }
@@ -134,6 +173,7 @@ impl Default for Params {
             shading: true,
             ink: INK.default,
             ink_color: INK_COLOR.default,
+            palette: PALETTE.default,
             steadiness: STEADINESS.default,
         }
     }
@@ -144,5 +184,6 @@ parameters!(Params {
     switch SHADING => shading;
     real INK => ink;
     whole INK_COLOR => ink_color;
+    whole PALETTE => palette;
     real STEADINESS => steadiness;
 });

@@ -87,6 +87,8 @@ pub(crate) struct Paint {
     pub feature: u32,
     /// Earlier frames of the region's track.
     pub age: u32,
+    /// Number of its color in the palette.
+    pub color: u8,
 }
 
 impl Paint {
@@ -163,15 +165,15 @@ pub(crate) struct Mixer<'a> {
 }
 
 impl Mixer<'_> {
-    /// The paint of a region by its sums over all pixels, its mean color and its samples.
-    pub fn paint(&self, sums: &RegionSums, mean: [u16; 3], moments: &Moments) -> Paint {
-        let mut paint = Paint::flat(mean, self.scale.fraction);
+    /// The paint of a region by its sums over all pixels, its samples, and its color with the feature of that.
+    pub fn paint(&self, sums: &RegionSums, moments: &Moments, (color, feature): ([u16; 3], u32)) -> Paint {
+        let mut paint = Paint::flat(color, self.scale.fraction);
         let area = u64::from(sums.area.max(1));
         paint.middle = sums.position.map(|sum| ((2 * sum + area) / (2 * area)) as u16);
         paint.boost = self.rule.boost(sums.area, moments.sides);
-        paint.feature = self.feature(mean);
+        paint.feature = feature;
         if self.rule.shading {
-            paint.bend(moments, mean, self.scale);
+            paint.bend(moments, color, self.scale);
         }
         paint
     }

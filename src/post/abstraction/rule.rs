@@ -37,6 +37,8 @@ pub(crate) const INKED: [u32; 2] = [64, 320];
 pub(crate) const APART: [u32; 2] = [96, 192];
 /// Weight at the narrow scale of a region that is 1.7 px wide, and 1.2 px.
 pub(crate) const THIN: [u32; 2] = [4500, 6500];
+/// Frames that drawn pixels of still parts take for each frame that paints take.
+const PIXEL_STEADINESS: f32 = 10.0;
 /// Weights of the narrow Gaussian.
 pub(crate) const NARROW: [u32; 5] = [1, 4, 6, 4, 1];
 
@@ -56,8 +58,12 @@ pub(crate) struct Rule {
     /// False if the wide Gaussian is no wider than the narrow one.
     pub keeps_corners: bool,
     pub shading: bool,
+    /// Colors of the palette; 0 without one.
+    pub palette: usize,
     /// Part of 256 that a paint goes to its new values in a frame.
     pub share: u32,
+    /// Least part of 256 that a drawn pixel does.
+    pub least_share: u32,
     /// Width of lines in 1/256 px, their opacity and their color in the frame's channels.
     pub ink: u32,
     pub ink_alpha: u32,
@@ -134,8 +140,10 @@ impl Rule {
             boosts: boosts(&normal),
             deviation: (deviation * 256.0 + 0.5) as u32,
             keeps_corners: deviation > 1.0,
-            shading: params.shading,
+            shading: params.shading && params.palette == 0,
+            palette: params.palette as usize,
             share: (256.0 / (1.0 + params.steadiness) + 0.5) as u32,
+            least_share: ((256.0 / (1.0 + PIXEL_STEADINESS * params.steadiness) + 0.5) as u32).max(1),
             ink: (ink * PX as f32 + 0.5) as u32,
             ink_alpha: u32::from(alpha),
             ink_color: native(info, yuv, [r, g, b]),

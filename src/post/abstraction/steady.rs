@@ -74,9 +74,26 @@ impl Steady {
         self.last.clear();
     }
 
-    /// Lets the paints of a frame continue those of the last.
+    /// The paint of a track in the last frame.
+    pub fn named(&self, track: &Track) -> Option<Paint> {
+        if self.last.is_empty() {
+            return None;
+        }
+        let at = self.names.binary_search_by_key(&track.id, |(id, _)| *id).ok()?;
+        // A gap in its ages: other frames came between.
+        let paint = &self.last[usize::from(self.names[at].1)];
+        (track.age == paint.age.wrapping_add(1)).then_some(*paint)
+    }
+
+    /// Returns true if a frame of these tracks continues the last one, and is no cut.
+    pub fn continues(&self, tracks: &[Track]) -> bool {
+        let matched = tracks.iter().filter(|track| self.named(track).is_some()).count();
+        !self.last.is_empty() && CUT_SHARE * matched >= tracks.len()
+    }
+
+    /// Lets the paints of a frame that continues the last one follow those of it.
     pub fn ease(
-        &mut self,
+        &self,
         paints: &mut [Paint],
         tracks: &[Track],
         geometry: Geometry,
@@ -84,22 +101,8 @@ impl Steady {
         fraction: u32,
     ) {
         for (paint, track) in paints.iter_mut().zip(tracks) {
-            paint.age = track.age;
-        }
-        let named = |track: &Track| {
-            let at = self.names.binary_search_by_key(&track.id, |(id, _)| *id).ok()?;
-            // A gap in its ages: other frames came between.
-            let paint = &self.last[usize::from(self.names[at].1)];
-            (track.age == paint.age.wrapping_add(1)).then_some(*paint)
-        };
-        if !self.last.is_empty() {
-            let matched = tracks.iter().filter(|track| named(track).is_some()).count();
-            if CUT_SHARE * matched >= tracks.len() {
-                for (paint, track) in paints.iter_mut().zip(tracks) {
-                    if let Some(earlier) = named(track).or_else(|| self.at(paint.middle, geometry)) {
-                        *paint = paint.eased(&earlier, rule.share, fraction);
-                    }
-                }
+            if let Some(earlier) = self.named(track).or_else(|| self.at(paint.middle, geometry)) {
+                *paint = paint.eased(&earlier, rule.share, fraction);
             }
         }
     }
