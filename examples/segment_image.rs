@@ -12,7 +12,7 @@ use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{Frame, FrameInfo, FrameMut, Geometry, Labels, PixelFormat};
 use gstsuperpixel::params::{Boundaries, Drawing, Fill, Outputs, ParamSet, Params, list_for_help};
 use gstsuperpixel::plan::Plan;
-use gstsuperpixel::vectors::{self, Outlines, SEAM, Style, TOLERANCE};
+use gstsuperpixel::vectors::{self, Gradients, Outlines, SEAM, Style, TOLERANCE};
 use superpixel_output::{NewFile, Request};
 
 #[derive(Parser)]
@@ -43,6 +43,9 @@ struct Args {
     /// Also write the regions as an SVG picture, in their mean colors and with smooth outlines.
     #[arg(long)]
     svg: Option<PathBuf>,
+    /// Fill the regions of the SVG picture with gradients.
+    #[arg(long, requires = "svg")]
+    shading: bool,
     /// Replace outputs that are there already.
     #[arg(long)]
     force: bool,
@@ -100,6 +103,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("{stage:14} {:8.3} ms", time.as_secs_f64() * 1e3);
     }
 
+    // Before boundaries are drawn into the picture.
+    let gradients = if args.shading { Some(Gradients::of(&labels, &picture)?) } else { None };
     let drawing = Drawing {
         fill: if args.mean_color { Fill::MeanColor } else { Fill::None },
         boundaries: Some(Boundaries::default()),
@@ -110,10 +115,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     output.finish()?;
     if let Some(file) = svg {
         let table = &engine.regions().table;
-        let color =
-            |label: u32| table.get(label as usize).map(|region| [0, 1, 2].map(|c| region.mean_rgb[c]));
-        let style =
-            |label: u32| Style { label: label.into(), id: None, color: color(label).unwrap_or_default() };
+        let style = |label: u32| {
+            let region = table.get(label as usize);
+            let color = region.map(|region| [0, 1, 2].map(|c| region.mean_rgb[c])).unwrap_or_default();
+            let gradient = gradients.as_ref().and_then(|gradients| gradients.gradient(label, color));
+            Style { label: label.into(), id: None, color, gradient }
+        };
         let text = Outlines::of(&labels, TOLERANCE)?.svg(&vectors::Drawing {
             fill: Some(&style),
             seam: SEAM,

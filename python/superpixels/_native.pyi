@@ -183,6 +183,7 @@ def smooth_labels(labels: NDArray[np.uint16], smoothed: NDArray[np.uint16], smoo
 def svg(
     labels: NDArray[np.uint32],
     colors: NDArray[np.uint8] | None,
+    shading: tuple[NDArray[np.uint32], NDArray[np.uint8]] | None,
     names: list[tuple[int, str | None]],
     tolerance: float,
     line_width: float,

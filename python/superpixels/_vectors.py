@@ -137,6 +137,7 @@ def to_svg(
     tolerance: float = 0.0,
     smoothness: float = 0.0,
     ids: Mapping[int, str] | Sequence[str] | None = None,
+    shading: bool = False,
 ) -> str:
     """The regions as a drawing in SVG, each boundary once.
 
@@ -161,6 +162,9 @@ def to_svg(
         0, or 0.5 to 6: what is drawn are the labels of `smooth_labels` at this scale [px]. Colors are means of `labels`.
     ids : dict of int to str, or sequence of str, optional
         For labels the ``id`` of the element of a filled region, such as names of tracks; a sequence is for labels from 0.
+    shading : bool
+        Regions have a gradient from one end to the other where their colors change by 2 codes of 8 bits or more: the one of all
+        directions that fits the picture best. It needs `image`.
 
     Returns
     -------
@@ -174,7 +178,7 @@ def to_svg(
     ------
     TypeError, ValueError
         Arrays of other types or shapes; a color out of range, a width below 0 or not finite, a tolerance or smoothness out of
-        range; an id that two labels have, or one with spaces.
+        range; an id that two labels have, or one with spaces; shading without an image.
 
     See Also
     --------
@@ -202,12 +206,14 @@ def to_svg(
     if not 0 <= line_width < _np.inf:
         raise ValueError(f"line_width must be a finite number from 0 on, got {line_width}")
     tolerance, names = float(tolerance), _names(ids)
+    if shading and image is None:
+        raise ValueError("shading needs image: the picture that regions get their colors from")
     # Without antialiasing where lines are along pixels, which would let the background shine through between neighbors.
     codes = None if image is None else _code_values(image, labels, data_range=data_range)
     drawn = labels if smoothness == 0 else _smooth_labels(labels, smoothness, outside=outside)
     # What is no tolerance is refused there.
-    if tolerance != 0:
-        return _curves(drawn, labels, codes, channels.tolist(), line_width, outside, tolerance, names)
+    if tolerance != 0 or shading:
+        return _curves(drawn, labels, codes, channels.tolist(), line_width, outside, tolerance, names, shading)
     height, width = labels.shape
     lines = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">']
     if codes is not None:
@@ -254,19 +260,27 @@ def _curves(
     outside: int | None,
     tolerance: float,
     names: dict[int, str],
+    shading: bool,
 ) -> str:
     """The drawing with curves."""
-    values, inverse = _np.unique(drawn, return_inverse=True)
-    numbers: NDArray[_np.uint32] = inverse.astype(_np.uint32).reshape(drawn.shape)
+    values = _np.unique(labels)
     left_out = _left_out(labels, outside)
-    if left_out is not None:
-        numbers[drawn == left_out] = _np.iinfo(_np.uint32).max
-    colors = None
+
+    def numbered(map_: _Labels) -> NDArray[_np.uint32]:
+        numbers: NDArray[_np.uint32] = _np.searchsorted(values, map_).astype(_np.uint32)
+        if left_out is not None:
+            numbers[map_ == left_out] = _np.iinfo(_np.uint32).max
+        return numbers
+
+    colors, measured = None, None
     if codes is not None:
         of_label = _painted(labels, codes, outside)
         colors = _np.array([_np.resize(of_label[label][:3], 3) for label in values.tolist()], _np.uint8).reshape(-1, 3)
+        if shading:
+            pixels = _np.broadcast_to(codes.reshape(*labels.shape, -1), (*labels.shape, 3))
+            measured = numbered(labels), _np.ascontiguousarray(pixels)
     named = [(label, names.get(label)) for label in values.tolist()]
-    return _native.svg(numbers, colors, named, tolerance, line_width, color)
+    return _native.svg(numbered(drawn), colors, measured, named, tolerance, line_width, color)
 
 
 def _fills(

@@ -69,6 +69,7 @@ def values() -> None:
     sp.boundaries(image, labels, data_range="stretch")  # error: call-overload, reportCallIssue
     sp.show(image, labels, order="rgba")  # error: call-overload, reportArgumentType
     sp.to_svg(labels, line_width="1")  # error: arg-type, reportArgumentType
+    sp.to_svg(labels, shading="flat")  # error: arg-type, reportArgumentType
     sp.to_coco(labels, "a", classes=3)  # error: arg-type, reportArgumentType
     sp.to_cvat(labels, 3)  # error: arg-type, reportArgumentType
     sp.to_label_studio(labels, None)  # error: arg-type, reportArgumentType

@@ -205,6 +205,7 @@ def helpers(folder: Path) -> None:
     assert_type(sp.to_svg(wide, FLOATS, color=[0, 0, 255], line_width=2, outside=3, data_range="image"), str)
     assert_type(sp.to_svg(labels, tolerance=0.7, smoothness=2, ids={0: "sky"}), str)
     assert_type(sp.to_svg(labels, ids=["sky", "tree"]), str)
+    assert_type(sp.to_svg(labels, FLOATS, shading=True), str)
     assert_type(sp.smooth_labels(wide, 3, outside=None, threads=1), NDArray[np.int64])
     collection = sp.to_geojson(labels, transform=(0.5, 0, 10, 0, -0.5, 60), outside=None)
     assert_type(collection, dict[str, Any])

@@ -14,10 +14,12 @@ use crate::image::{Geometry, Labels, NO_LABEL};
 
 mod arcs;
 mod curves;
+mod gradients;
 mod svg;
 
 use arcs::Graph;
 use curves::Curve;
+pub use gradients::{Gradient, Gradients};
 
 /// A label of pixels that are in no region.
 pub const OUTSIDE: u32 = u32::MAX;
@@ -43,7 +45,7 @@ impl Map<'_> {
 }
 
 /// What a region is drawn with.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Style {
     /// Its number, the element's `data-label`.
     pub label: i64,
@@ -51,6 +53,8 @@ pub struct Style {
     pub id: Option<String>,
     /// Red, green and blue.
     pub color: [u8; 3],
+    /// What it is filled with instead of one color, which stays the element's `color`.
+    pub gradient: Option<Gradient>,
 }
 
 /// Lines on the boundaries of regions.
@@ -68,10 +72,16 @@ pub struct Drawing<'a> {
     /// What each label is filled with, if regions are filled.
     pub fill: Option<&'a dyn Fn(u32) -> Style>,
     /// Renderers smooth the edges of each path alone, so what is behind would shine through between two: a region is so many px
-    /// wider than its outline, half of it on either side, and drawn over those before it. 0 = not at all.
+    /// wider than its outline, half of it on either side, and drawn over those before it. 0 = not at all, and no edge is smoothed.
     pub seam: f32,
     /// Lines, each boundary once, also those along the edge of the picture.
     pub lines: Option<Lines>,
+}
+
+/// A label map of the library without gaps.
+fn wide(labels: &Labels<'_>) -> Vec<u32> {
+    let label = |&label: &u16| if label == NO_LABEL { OUTSIDE } else { label.into() };
+    (0..labels.geometry().height() as usize).flat_map(|y| labels.row(y).iter().map(label)).collect()
 }
 
 /// Collections grow here without being asked whether there is memory, so all of it is asked for before: what corners and the sides of
@@ -127,11 +137,7 @@ impl Outlines {
     /// # Errors
     /// As [`Outlines::new`].
     pub fn of(labels: &Labels<'_>, tolerance: f32) -> Result<Self> {
-        let geometry = labels.geometry();
-        let label = |&label: &u16| if label == NO_LABEL { OUTSIDE } else { label.into() };
-        let wide: Vec<u32> =
-            (0..geometry.height() as usize).flat_map(|y| labels.row(y).iter().map(label)).collect();
-        Self::new(&wide, geometry, tolerance)
+        Self::new(&wide(labels), labels.geometry(), tolerance)
     }
 
     /// The text of an SVG file in the size of the picture, with a `path` for each label in ascending order.

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::arcs::{Graph, Half};
 use super::curves::{Curve, PARTS, Piece};
-use super::{Drawing, Lines, Style};
+use super::{Drawing, Gradient, Lines, Style};
 
 /// Writes numbers as short as a path may have them: a minus sign separates, too.
 struct Path<'a> {
@@ -149,17 +149,38 @@ fn fill(text: &mut String, graph: &Graph, curves: &[Curve], seam: f32, style: &d
             " stroke=\"currentColor\" stroke-width=\"{}\" stroke-linejoin=\"round\"",
             in_parts(seam)
         );
+    } else {
+        text.push_str(" shape-rendering=\"crispEdges\"");
     }
     text.push_str(">\n");
-    for rings in graph.rings.chunk_by(|a, b| a.0 == b.0) {
-        let Style { label, id, color } = style(rings[0].0);
+    let regions: Vec<_> =
+        graph.rings.chunk_by(|a, b| a.0 == b.0).map(|rings| (style(rings[0].0), rings)).collect();
+    // Names of gradients that no region has.
+    let mut prefix = String::from("g");
+    let is_taken = |prefix: &str| {
+        regions.iter().any(|(style, _)| style.id.as_ref().is_some_and(|id| id.starts_with(prefix)))
+    };
+    while is_taken(&prefix) {
+        prefix.push('-');
+    }
+    for (i, (Style { label, id, color, gradient }, rings)) in regions.iter().enumerate() {
+        if let Some(gradient) = gradient {
+            define(text, &format!("{prefix}{i}"), gradient);
+        }
         text.push_str("<path");
         if let Some(id) = id {
-            let _ = write!(text, " id=\"{}\"", escaped(&id));
+            let _ = write!(text, " id=\"{}\"", escaped(id));
         }
-        let _ = write!(text, " data-label=\"{label}\" color=\"{}\" d=\"", hex(color));
+        let _ = write!(text, " data-label=\"{label}\" color=\"{}\"", hex(*color));
+        if gradient.is_some() {
+            let _ = write!(text, " fill=\"url(#{prefix}{i})\"");
+            if seam > 0.0 {
+                let _ = write!(text, " stroke=\"url(#{prefix}{i})\"");
+            }
+        }
+        text.push_str(" d=\"");
         let mut path = Path::new(text);
-        for (_, ring) in rings {
+        for (_, ring) in *rings {
             let Some(&Half { arc, is_reversed }) = ring.first() else { continue };
             path.move_to(curves[arc].first(is_reversed));
             for half in ring {
@@ -170,6 +191,17 @@ fn fill(text: &mut String, graph: &Graph, curves: &[Curve], seam: f32, style: &d
         text.push_str("\"/>\n");
     }
     text.push_str("</g>\n");
+}
+
+/// Writes what a region's fill refers to.
+fn define(text: &mut String, id: &str, gradient: &Gradient) {
+    let [[x1, y1], [x2, y2]] = gradient.ends.map(|end| end.map(|v| (v * PARTS).round() as i32));
+    let [first, last] = gradient.colors.map(hex);
+    let _ = writeln!(
+        text,
+        "<linearGradient id=\"{id}\" gradientUnits=\"userSpaceOnUse\" x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\">\
+         <stop offset=\"0\" stop-color=\"{first}\"/><stop offset=\"1\" stop-color=\"{last}\"/></linearGradient>"
+    );
 }
 
 fn draw_lines(text: &mut String, graph: &Graph, curves: &[Curve], Lines { width, color }: Lines) {

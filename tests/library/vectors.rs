@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Vector drawings by their geometry: regions cover the picture once, neighbors have the same curves, and curves are near the pixels'
-//! borders. And smoothed label maps: straight borders without stairs, thin lines, masks.
+//! borders. Gradients are the best lines through the colors of regions. And smoothed label maps: straight borders without stairs, thin
+//! lines, masks.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,7 +9,7 @@ use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::error::Error;
 use gstsuperpixel::image::{Geometry, Labels, NO_LABEL};
 use gstsuperpixel::post::abstraction::labels::LabelSmoother;
-use gstsuperpixel::vectors::{Drawing, Lines, OUTSIDE, Outlines, Style, TOLERANCE};
+use gstsuperpixel::vectors::{Drawing, Gradient, Gradients, Lines, OUTSIDE, Outlines, Style, TOLERANCE};
 
 type Point = [i64; 2];
 
@@ -102,7 +103,12 @@ fn area(curve: &[Point]) -> f64 {
 }
 
 fn svg(labels: &[u32], g: Geometry, tolerance: f32) -> String {
-    let style = |label: u32| Style { label: label.into(), id: Some(format!("r{label}")), color: [1, 2, 3] };
+    let style = |label: u32| Style {
+        label: label.into(),
+        id: Some(format!("r{label}")),
+        color: [1, 2, 3],
+        gradient: None,
+    };
     let drawing = Drawing { fill: Some(&style), seam: 0.0, lines: None };
     Outlines::new(labels, g, tolerance).unwrap().svg(&drawing)
 }
@@ -214,7 +220,12 @@ fn a_slanted_border_becomes_a_line_and_a_disk_few_curves() {
 fn lines_are_drawn_once_and_elements_have_names() {
     let g = geometry(4, 2);
     let map = [0, 0, 7, 7, 0, 0, 7, 7];
-    let style = |label: u32| Style { label: -3, id: Some(format!("a\"<&{label}")), color: [255, 0, 16] };
+    let style = |label: u32| Style {
+        label: -3,
+        id: Some(format!("a\"<&{label}")),
+        color: [255, 0, 16],
+        gradient: None,
+    };
     let lines = Some(Lines { width: 1.5, color: [0, 0, 255] });
     let outlines = Outlines::new(&map, g, TOLERANCE).unwrap();
     let text = outlines.svg(&Drawing { fill: Some(&style), seam: 0.5, lines });
@@ -225,6 +236,137 @@ fn lines_are_drawn_once_and_elements_have_names() {
     // Two arcs along the edge, one between the regions.
     assert_eq!(line.matches('M').count(), 3 + 4, "{line}");
     assert!(!outlines.svg(&Drawing { fill: None, seam: 0.0, lines: None }).contains("<path"));
+}
+
+/// A picture in which each region of a map has planes of color of its own, with noise.
+fn shaded_picture(map: &[u32], w: usize) -> Vec<u8> {
+    let pixels = map.iter().enumerate().flat_map(|(at, &label)| {
+        let (x, y, l) = ((at % w) as i64, (at / w) as i64, i64::from(label));
+        let noise = (at as i64).wrapping_mul(7919) % 11;
+        let planes = [(l % 3 - 1) * x + y, x - (l % 2) * y, (l % 5 - 2) * y].map(|plane| 110 + plane + noise);
+        planes.map(|code| u8::try_from(code).unwrap())
+    });
+    pixels.collect()
+}
+
+/// The pixels of a region.
+fn pixels_of<'a>(map: &'a [u32], w: usize, rgb: &'a [u8], label: u32) -> Vec<([f64; 2], [f64; 3])> {
+    let of_label = map.iter().enumerate().filter(|&(_, &other)| other == label);
+    let place = |at: usize| [(at % w) as f64 + 0.5, (at / w) as f64 + 0.5];
+    of_label.map(|(at, _)| (place(at), [0, 1, 2].map(|c| f64::from(rgb[3 * at + c])))).collect()
+}
+
+fn mean(pixels: &[([f64; 2], [f64; 3])]) -> [f64; 3] {
+    [0, 1, 2].map(|c| pixels.iter().map(|(_, rgb)| rgb[c]).sum::<f64>() / pixels.len() as f64)
+}
+
+/// Sum of squared differences from what a renderer makes of a gradient.
+fn error_of(gradient: &Gradient, pixels: &[([f64; 2], [f64; 3])]) -> f64 {
+    let [from, to] = gradient.ends;
+    let along = [to[0] - from[0], to[1] - from[1]];
+    let square = along[0] * along[0] + along[1] * along[1];
+    let errors = pixels.iter().flat_map(|(at, rgb)| {
+        let share = ((at[0] - from[0]) * along[0] + (at[1] - from[1]) * along[1]) / square;
+        let [first, last] = gradient.colors.map(|color| color.map(f64::from));
+        [0, 1, 2].map(|c| (first[c] + (last[c] - first[c]) * share.clamp(0.0, 1.0) - rgb[c]).powi(2))
+    });
+    errors.sum()
+}
+
+#[test]
+fn gradients_are_nearer_to_the_picture_than_any_in_another_direction() {
+    let (w, h) = (64, 48);
+    let (g, map) = (geometry(64, 48), drawn_map(w, h, 3, 12));
+    let rgb = shaded_picture(&map, w);
+    let gradients = Gradients::new(&map, &rgb, g).unwrap();
+    let mut seen = 0;
+    for label in 0..12 {
+        let pixels = pixels_of(&map, w, &rgb, label);
+        let mean = mean(&pixels);
+        let Some(gradient) = gradients.gradient(label, mean.map(|code| code.round() as u8)) else { continue };
+        let found = error_of(&gradient, &pixels);
+        let flat: f64 =
+            pixels.iter().flat_map(|(_, rgb)| [0, 1, 2].map(|c| (rgb[c] - mean[c]).powi(2))).sum();
+        assert!(found < flat, "{label}: {found} {flat}");
+        // The best line of least squares in each of 90 directions, without rounding and limits.
+        let n = pixels.len() as f64;
+        let middle = [0, 1].map(|axis| pixels.iter().map(|(at, _)| at[axis]).sum::<f64>() / n);
+        let best = (0..90)
+            .map(|i| {
+                let (y, x) = (f64::from(i) * std::f64::consts::PI / 90.0).sin_cos();
+                let along = |at: &[f64; 2]| (at[0] - middle[0]) * x + (at[1] - middle[1]) * y;
+                let variance: f64 = pixels.iter().map(|(at, _)| along(at).powi(2)).sum();
+                let with =
+                    |c: usize| pixels.iter().map(|(at, rgb)| along(at) * (rgb[c] - mean[c])).sum::<f64>();
+                flat - (0..3).map(|c| with(c).powi(2) / variance).sum::<f64>()
+            })
+            .fold(f64::INFINITY, f64::min);
+        assert!(found < best + 0.1 * (flat - best) + n, "{label}: {found} {best} {flat}");
+        seen += 1;
+    }
+    assert!(seen >= 10, "{seen}");
+}
+
+#[test]
+fn a_gradient_goes_from_end_to_end_and_what_is_flat_or_small_has_none() {
+    let g = geometry(100, 20);
+    let map: Vec<u32> = (0..2000)
+        .map(|at| match at % 100 {
+            0..60 => 4,
+            60..90 => 9,
+            _ if at < 600 => OUTSIDE,
+            _ => 1000 + at as u32 / 400 * 10 + at as u32 % 10,
+        })
+        .collect();
+    // Red rises by 2 codes a column, green falls by 1; the second region has one code more at its end.
+    let color =
+        |x: usize| if x < 60 { [2 * x as u8, 200 - x as u8, 7] } else { [50 + u8::from(x >= 75), 60, 70] };
+    let rgb: Vec<u8> = (0..2000).flat_map(|at| color(at % 100)).collect();
+    let gradients = Gradients::new(&map, &rgb, g).unwrap();
+    let Gradient { ends: [from, to], colors } = gradients.gradient(4, [59, 170, 7]).unwrap();
+    for (found, wanted) in from.into_iter().chain(to).zip([0.5, 10.0, 59.5, 10.0]) {
+        assert!((found - wanted).abs() < 1e-9, "{from:?} {to:?}");
+    }
+    // The variance of columns is (60² - 1) / 12, to which the ridge adds 4.
+    let slope = 299.92 / (299.92 + 4.0);
+    let end = |mean: f64, slope: f64| [-29.5, 29.5].map(|along| (mean + slope * along).round() as u8);
+    assert_eq!(colors.map(|color| color[0]), end(59.0, 2.0 * slope));
+    assert_eq!(colors.map(|color| color[1]), end(170.0, -slope));
+    assert_eq!(colors.map(|color| color[2]), [7, 7]);
+    // Within the codes that the region has, or its mean.
+    let bright = gradients.gradient(4, [240, 170, 7]).unwrap();
+    assert_eq!(bright.colors.map(|color| color[0]), [240 - 58, 240]);
+    assert!((bright.ends[1][0] - 30.0).abs() < 1e-9, "{:?}", bright.ends);
+    for none in [9, OUTSIDE, 5, 1020] {
+        assert_eq!(gradients.gradient(none, [50, 60, 70]), None, "{none}");
+    }
+    let style = |label: u32| Style {
+        label: label.into(),
+        id: Some(format!("g{label}")),
+        color: [1, 2, 3],
+        gradient: gradients.gradient(label, [59, 170, 7]),
+    };
+    let text = Outlines::new(&map, g, TOLERANCE).unwrap().svg(&Drawing {
+        fill: Some(&style),
+        seam: 0.7,
+        lines: None,
+    });
+    // Coordinates are in parts of a pixel, and the name is no region's.
+    let defined = format!(
+        "<linearGradient id=\"g-0\" gradientUnits=\"userSpaceOnUse\" x1=\"{}\" y1=\"80\" x2=\"{}\" y2=\"80\">",
+        0.5 * parts(&text, g),
+        59.5 * parts(&text, g)
+    );
+    assert!(text.contains(&defined), "{text}");
+    assert_eq!(text.matches("<linearGradient").count(), 1);
+    assert!(
+        text.contains("data-label=\"4\" color=\"#010203\" fill=\"url(#g-0)\" stroke=\"url(#g-0)\" d="),
+        "{text}"
+    );
+    for (labels, codes) in [(1999, 6000), (2000, 5999)] {
+        let error = Gradients::new(&map[..labels], &rgb[..codes], g).err();
+        assert!(matches!(error, Some(Error::Plane { .. })), "{labels} {codes}");
+    }
 }
 
 #[test]
