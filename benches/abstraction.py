@@ -2,17 +2,21 @@
 # SPDX-License-Identifier: MPL-2.0
 """Measures drawings of overlay=abstraction on photographs and clips, and prints tables in Markdown.
 
-    benches/abstraction.py --data FOLDER [FOLDER ...] [--regions 120,400] [--parts outlines,colors,still,palette]
+    benches/abstraction.py --data FOLDER [FOLDER ...] [--regions 120,400] [--parts outlines,colors,still,palette,vectors]
 
 A FOLDER holds photographs (*.jpg), clips (*.avi, *.mkv, *.mp4), and clips as NAME/frames/*.jpg at any depth. Needs Python
-3.10 with NumPy, GStreamer 1.22 with the plugin in its path, and for outlines the package superpixels. What is measured, of
-pictures in 8-bit R'G'B' (codes 0 to 255), stands at `outline`, `isophotes`, `explained`, `still_changes` and
-`palette_moves`. Nothing is written but the tables.
+3.10 with NumPy, GStreamer 1.22 with the plugin in its path, for outlines and vectors the package superpixels, and for
+vectors pillow and resvg_py. What is measured, of pictures in 8-bit R'G'B' (codes 0 to 255), stands at `outline`,
+`isophotes`, `explained`, `still_changes`, `palette_moves` and `vectors`. Nothing is written but the tables.
 """
 
 import argparse
 import collections
 import contextlib
+import gzip
+import importlib.util
+import io
+import itertools
 import math
 import re
 import subprocess
@@ -29,6 +33,8 @@ TOLERANCE, SMOOTHNESS = 0.7, 2.0
 COLORS = "overlay=abstraction ink=0 outline-smoothness=0.5"
 # Frames that a clip starts with, in which regions and colors settle.
 SETTLING = 10
+# Frames of a clip that are drawn as SVG.
+DRAWN = 20
 
 
 def stream(source):
@@ -231,14 +237,13 @@ def colors(photographs, regions):
         row(number, *(f"{mean:.4f}" for mean in means))
 
 
-def around(is_so, every):
-    """The pixels with any, or `every`, pixel of the 3x3 around them so; outside of the picture none counts."""
-    merge = np.logical_and if every else np.logical_or
+def around(is_so):
+    """The pixels in whose 3x3 any is so."""
     for axis in (0, 1):
         forward, back = [(slice(None),) * axis + (part,) for part in (slice(1, None), slice(None, -1))]
         whole = is_so.copy()
-        whole[forward] = merge(whole[forward], is_so[back])
-        whole[back] = merge(whole[back], is_so[forward])
+        whole[forward] |= is_so[back]
+        whole[back] |= is_so[forward]
         is_so = whole
     return is_so
 
@@ -253,7 +258,7 @@ def still_changes(inputs, drawings, most):
     for t, now in enumerate(zip(inputs, *drawings, strict=True)):
         if last is not None and t >= SETTLING:
             steps = [np.maximum(a, b) - np.minimum(a, b) for a, b in zip(now, last)]
-            still = ~around((steps[0] > most).any(2), every=False)
+            still = ~around((steps[0] > most).any(2))
             still_pixels, pixels = still_pixels + still.sum(), pixels + still.size
             changes += [step[still].sum(dtype=np.int64) / 3 for step in steps[1:]]
         last = now
@@ -274,15 +279,20 @@ def still(clips, regions, most):
             row(f"{name}, {number}", f"{100 * share:.1f} %", f"{mean_color:.3f}", f"{abstraction:.3f}", quotient)
 
 
+def borders(codes):
+    """The pixels beside which one has another code, in their row or column."""
+    found = np.zeros(codes.shape, bool)
+    for one, other in ((np.s_[1:], np.s_[:-1]), (np.s_[:, 1:], np.s_[:, :-1])):
+        differ = codes[one] != codes[other]
+        found[one] |= differ
+        found[other] |= differ
+    return found
+
+
 def palette_of(picture):
-    """The colors within patches, most frequent first: those of pixels whose 3x3 has no other, since outlines blend two colors."""
+    """The colors within patches, most frequent first: those of pixels in whose 3x3 none is beside another, since outlines blend two colors."""
     codes = picture.astype(np.uint32) @ np.array([1 << 16, 1 << 8, 1], np.uint32)
-    inside = np.ones(codes.shape, bool)
-    for axis in (0, 1):
-        differ = np.diff(codes, axis=axis) != 0
-        inside &= ~np.pad(differ, [(1, 0) if a == axis else (0, 0) for a in (0, 1)])
-        inside &= ~np.pad(differ, [(0, 1) if a == axis else (0, 0) for a in (0, 1)])
-    found, counts = np.unique(codes[around(inside, every=True)], return_counts=True)
+    found, counts = np.unique(codes[~around(borders(codes))], return_counts=True)
     found = found[np.argsort(-counts, kind="stable")]
     return np.stack([found >> 16, found >> 8 & 255, found & 255], axis=1).astype(int)
 
@@ -323,6 +333,58 @@ def palette(clips, regions, number, cut):
             row(f"{name}, {regions_}", most, moves.max(initial=0), f"{(moves > 1).sum()} of {len(moves)}", cuts)
 
 
+def rendered(drawing):
+    """A drawing as resvg draws it, (H, W, 4)."""
+    import resvg_py
+    from PIL import Image
+
+    return np.asarray(Image.open(io.BytesIO(bytes(resvg_py.svg_to_bytes(svg_string=drawing)))).convert("RGBA"))
+
+
+def sharp(drawing):
+    """A drawing by `to_svg` with one region a pixel: its color 997 times its label plus 1, without antialiasing and seams."""
+    unstroked = re.sub(r' stroke="currentColor" stroke-width="[^"]*"', ' shape-rendering="crispEdges"', drawing, count=1)
+    return re.sub(r'data-label="(\d+)" color="[^"]*"', lambda label: f'color="#{997 * (int(label[1]) + 1):06x}"', unstroked)
+
+
+def vectors(clips, regions):
+    """The first frames of clips as SVG, with tracks as ids, drawn by resvg.
+
+    No region: pixels that are not opaque, or of a color that no region has. Far: pixels with another label than in the map that is drawn,
+    beside which there is no border of that map. Explained variation is that of the
+    drawing with antialiasing, without and with gradients.
+    """
+    missing = [name for name in ("superpixels", "resvg_py", "PIL") if importlib.util.find_spec(name) is None]
+    if missing:
+        print(f"\nvectors: left out, as there is no {' and no '.join(missing)}.", flush=True)
+        return
+    import superpixels as sp
+
+    table(
+        f"The first {DRAWN} frames of clips as SVG, `tolerance={TOLERANCE}`, drawn by resvg: pixels, kB a frame, explained variation",
+        "clip, regions, smoothness", "pixels", "no region", "far", "flat", "flat, gzip", "shaded", "shaded, gzip", "flat explains", "shaded explains",
+    )
+    for (name, clip), number, smoothness in itertools.product(clips, regions, (0, SMOOTHNESS)):
+        segmenter = sp.Segmenter(n_regions=number, temporal=True)
+        pixels, counts, sizes, shares = 0, np.zeros(2, int), [], []
+        with contextlib.closing(frames(clip)) as pictures:
+            for picture in itertools.islice(pictures, DRAWN):
+                labels = segmenter.segment(picture)
+                wanted = sp.smooth_labels(labels, smoothness) if smoothness else labels
+                options = {"line_width": 0, "tolerance": TOLERANCE, "smoothness": smoothness,
+                           "ids": [f"track-{track}" for track in segmenter.regions["track_id"]]}
+                both = [sp.to_svg(labels, picture, shading=shading, **options) for shading in (False, True)]
+                drawing = rendered(sharp(both[0])).astype(int)
+                code = drawing[..., :3] @ [1 << 16, 1 << 8, 1]
+                none = (code % 997 != 0) | (code == 0) | (code > 997 * len(options["ids"])) | (drawing[..., 3] < 255)
+                far = ~none & (code // 997 - 1 != wanted) & ~borders(wanted)
+                pixels, counts = pixels + code.size, counts + [none.sum(), far.sum()]
+                sizes.append([size for text in both for size in (len(text), len(gzip.compress(text.encode())))])
+                shares.append([explained(picture, rendered(text)[..., :3]) for text in both])
+        of_sizes = (f"{low / 1000:.0f} to {high / 1000:.0f}" for low, high in zip(np.min(sizes, axis=0), np.max(sizes, axis=0)))
+        row(f"{name}, {number}, {smoothness:g}", pixels, *counts, *of_sizes, *(f"{share:.4f}" for share in np.mean(shares, axis=0)))
+
+
 def found_in(folders):
     """The photographs of folders, and their clips by name: a file, or a list of pictures."""
     photographs, clips = [], []
@@ -337,7 +399,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", required=True, nargs="+", type=Path, metavar="FOLDER")
     parser.add_argument("--regions", default="120,400", help="comma separated")
-    parser.add_argument("--parts", default="outlines,colors,still,palette", help="what to measure, comma separated")
+    parser.add_argument("--parts", default="outlines,colors,still,palette,vectors", help="what to measure, comma separated")
     parser.add_argument("--still", default=2, type=int, help="codes by which still pixels of the input change at most")
     parser.add_argument("--palette", default=12, type=int, help="colors of the palette")
     parser.add_argument("--cut", default=30.0, type=float, help="mean change of the input in codes that is a cut")
@@ -346,7 +408,8 @@ def main():
     photographs, clips = (all_[: args.limit or None] for all_ in found_in(args.data))
     regions = [int(number) for number in args.regions.split(",")]
     of_photographs = {"outlines": lambda: outlines(photographs, regions), "colors": lambda: colors(photographs, regions)}
-    of_clips = {"still": lambda: still(clips, regions, args.still), "palette": lambda: palette(clips, regions, args.palette, args.cut)}
+    of_clips = {"still": lambda: still(clips, regions, args.still), "palette": lambda: palette(clips, regions, args.palette, args.cut),
+                "vectors": lambda: vectors(clips, regions)}
     parts = args.parts.split(",")
     if unknown := set(parts) - of_photographs.keys() - of_clips.keys():
         sys.exit(f"--parts has {', '.join(sorted(unknown))}: give some of {', '.join([*of_photographs, *of_clips])}")
