@@ -320,7 +320,7 @@ def palette(clips, regions, number, cut):
     """Colors of clips that are drawn with a palette."""
     known = subprocess.run(["gst-inspect-1.0", "superpixel"], check=True, capture_output=True, text=True).stdout
     if not re.search(r"^ +palette +:", known, re.MULTILINE):
-        print("\nPalette: left out, as this element has no property `palette`.", flush=True)
+        print("\npalette: left out, as the element has no such property.", flush=True)
         return
     table(
         f"Colors with `palette={number} shading=false {COLORS}`, moves in codes from frame to frame without cuts (mean change over {cut} codes)",
