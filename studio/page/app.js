@@ -4,6 +4,7 @@
 import { Controls } from "./controls.js";
 import { Divider } from "./divider.js";
 import { Sheet, copyText, save, saveFrom, saveLabels, savePicture } from "./exports.js";
+import { closeFrame, copyFrame } from "./frame.js";
 import { Inspector } from "./inspect.js";
 import { Link } from "./link.js";
 import { Progress, announce, note, showProblem, showText } from "./messages.js";
@@ -20,7 +21,7 @@ const SIDES = ["a", "b"];
 const link = new Link();
 const canvas = $("picture");
 const painter = new Painter(canvas);
-const look = { view: "boundaries", edges: false, cover: 1, divider: 0.5, edge: [] };
+const look = { view: "boundaries", beside: false, edges: false, cover: 1, divider: 0.5, edge: [] };
 /** Index of the side that the controls change. */
 let edited = 0;
 let state = null, frame = null, controls = null, properties = [], sheet = null, exported = null;
@@ -70,6 +71,7 @@ link.addEventListener("open", () => {
   $("status").textContent = "Connected";
   $("status").dataset.state = "on";
   showProblem("", "");
+  tellView();
 });
 link.addEventListener("lost", ({ detail: { why } }) => {
   $("status").textContent = "Reconnecting…";
@@ -80,7 +82,7 @@ link.addEventListener("lost", ({ detail: { why } }) => {
 link.addEventListener("frame", ({ detail: { frame: next, drawn } }) => {
   requestAnimationFrame(() => {
     // One that another connection has sent meanwhile may be newer.
-    frame?.picture.close?.();
+    if (frame) closeFrame(frame);
     frame = next;
     showFrame();
     drawn();
@@ -94,11 +96,9 @@ function showState() {
   document.title = `${state.source} – Superpixel studio`;
   $("compare").checked = state.compare;
   $("sides").hidden = !state.compare;
-  divider.show(state.compare);
   if (!state.compare) edited = 0;
   showSides();
-  controls.show(state.values[edited]);
-  filter();
+  showView();
   look.edge = state.values.map((values) => ({ color: values["boundary-color"], width: values["boundary-width"] }));
   transport.state(state);
   if (state.problem) showProblem(state.problem.what, state.problem.advice, () => link.send({ do: "restart" }));
@@ -156,11 +156,29 @@ function segment(title, chosen, action) {
 function check(group, index) {
   [...group.children].forEach((button, i) => button.setAttribute("aria-checked", i === index));
 }
+const viewed = () => VIEWS.find(({ name }) => name === look.view);
 function setView(name) {
   look.view = name;
-  check($("views"), VIEWS.findIndex((view) => view.name === name));
+  check($("views"), VIEWS.indexOf(viewed()));
+  tellView();
+  if (controls && state) showView();
   redraw();
 }
+/** Without this the studio sends nothing that the page cannot draw. */
+const tellView = () => link.send({ do: "look", abstraction: look.view === "abstraction" });
+/** What follows from view and state: the divider, and which properties matter. */
+function showView() {
+  const may = look.view === "abstraction" && !state.compare;
+  $("beside-switch").hidden = !may;
+  look.beside = may && $("beside").checked;
+  divider.show(state.compare ? ["A", "B"] : look.beside ? ["Abstraction", "Mean colors"] : null);
+  controls.show({ ...state.values[edited], overlay: viewed().overlay });
+  filter();
+}
+$("beside").onchange = () => {
+  showView();
+  redraw();
+};
 $("edges").onchange = () => {
   look.edges = $("edges").checked;
   redraw();
@@ -190,7 +208,10 @@ $("swap").onclick = () => {
   apply(1, a);
 };
 $("defaults").onclick = () => apply(edited, {});
-showPresets($("presets"), (values) => apply(edited, values), () => chosen(edited));
+showPresets($("presets"), (values, view) => {
+  apply(edited, values);
+  if (view) setView(view);
+}, () => chosen(edited));
 const filter = () => controls?.filter($("find").value, $("changed").checked);
 $("find").oninput = $("changed").onchange = filter;
 
@@ -235,8 +256,7 @@ document.addEventListener("click", (event) => {
 
 async function copy(kind) {
   openMenu(null);
-  const view = VIEWS.find(({ name }) => name === look.view);
-  const answer = await fetch(link.address(`/copy/${kind}`, { side: SIDES[edited], overlay: view.overlay }));
+  const answer = await fetch(link.address(`/copy/${kind}`, { side: SIDES[edited], overlay: viewed().overlay }));
   const text = await answer.text();
   if (!answer.ok) note(text);
   else if (await copyText(text, showText)) note("Copied.");
@@ -253,11 +273,12 @@ function withFrame(action) {
 }
 $("export-picture").onclick = withFrame(() => savePicture(canvas, frame));
 $("export-labels").onclick = withFrame(() => saveLabels(frame, Math.min(edited, frame.sides.length - 1)));
-$("export-video").onclick = withFrame(() => {
-  const view = VIEWS.find(({ name }) => name === look.view);
-  exported = { after: state.export?.id ?? 0, progress: new Progress("Writing the video", () => link.send({ do: "cancel" })) };
-  link.send({ do: "export", side: SIDES[edited], overlay: view.overlay });
+const exportClip = (kind, words) => withFrame(() => {
+  exported = { after: state.export?.id ?? 0, progress: new Progress(words, () => link.send({ do: "cancel" })) };
+  link.send({ do: "export", side: SIDES[edited], overlay: viewed().overlay, kind });
 });
+$("export-video").onclick = exportClip("video", "Writing the video");
+$("export-svg").onclick = exportClip("svg", "Writing drawings");
 $("export-sheet").onclick = withFrame(() => {
   const progress = new Progress("Collecting frames", () => { sheet = null; });
   sheet = new Sheet({ ...look }, {
@@ -271,7 +292,7 @@ $("export-sheet").onclick = withFrame(() => {
 });
 async function offerToSheet() {
   const current = sheet;
-  if (await current.offer({ ...frame, picture: await createImageBitmap(frame.picture) }, transport.paused) && sheet === current) sheet = null;
+  if (await current.offer(await copyFrame(frame), transport.paused) && sheet === current) sheet = null;
 }
 
 function showExport(entry) {
@@ -286,7 +307,7 @@ function showExport(entry) {
   if (!entry.done && !entry.problem) return;
   exported.progress.close();
   exported = null;
-  if (entry.problem) note(`No video: ${entry.problem}`);
+  if (entry.problem) note(`Not exported: ${entry.problem}`);
   else saveFrom(link.address(`/export/${entry.id}`), entry.name);
 }
 
@@ -314,6 +335,7 @@ const KEYS = {
   ".": () => link.send({ do: "step" }),
   e: () => $("edges").click(),
   c: () => $("compare").click(),
+  m: () => { if (!$("beside-switch").hidden) $("beside").click(); },
   "[": () => divider.move(divider.part - 0.05),
   "]": () => divider.move(divider.part + 0.05),
   "+": () => zoom.by(1.5),

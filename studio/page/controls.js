@@ -37,7 +37,7 @@ export class Controls {
     root.replaceChildren(usual, others, restarting);
   }
 
-  /** Shows values, and puts what has no effect with them out of the way. */
+  /** Shows values, `overlay` among them, and puts what has no effect with them out of the way. */
   show(values) {
     this.#values = values;
     for (const [name, row] of this.#rows) {
@@ -68,6 +68,8 @@ export class Controls {
   #matters({ text }) {
     const head = text.split(":")[0];
     if (head === text) return true;
+    const pairs = [...head.matchAll(/([\w-]+)=([\w-]+)/g)];
+    if (pairs.length) return pairs.every(([, name, value]) => String(this.#values[name]) === value);
     const named = head.split(", ").map((part) => plain(part.replace(/^With /, "")));
     for (const { property } of this.#rows.values()) {
       if (property.kind === "enum") {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-// The line between A and B, dragged by pointer or moved by keys.
+// The line between what is compared, dragged by pointer or moved by keys.
 
 export class Divider {
   #part = 0.5;
@@ -34,8 +34,13 @@ export class Divider {
     this.moved();
   }
 
-  show(on) {
-    this.element.hidden = !on;
+  /** Shows the line between two things of these names, or none. */
+  show(names) {
+    this.element.hidden = !names;
+    if (names) {
+      this.element.querySelectorAll(".tag").forEach((tag, i) => { tag.textContent = names[i]; });
+      this.element.setAttribute("aria-label", `Divider between ${names.join(" and ")}`);
+    }
     this.#place();
   }
 

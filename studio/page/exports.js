@@ -36,7 +36,7 @@ export async function saveLabels(frame, index) {
   save(await labelPng(labels, width, height), `labels-${frame.number}.png`);
 }
 
-/** Collects frames of some moments, and draws each in all views. */
+/** Collects frames of some moments, and draws each in all views that it has. */
 export class Sheet {
   #frames = [];
 
@@ -62,18 +62,20 @@ export class Sheet {
   #draw() {
     const [first] = this.#frames, tall = Math.round((TILE * first.height) / first.width);
     const sheet = document.createElement("canvas"), tile = document.createElement("canvas");
-    sheet.width = VIEWS.length * (TILE + GAP) + GAP;
+    // The element draws only for those who look at it.
+    const views = VIEWS.filter(({ name }) => name !== "abstraction" || this.#frames.every(({ sides }) => sides[0].abstraction));
+    sheet.width = views.length * (TILE + GAP) + GAP;
     sheet.height = HEAD + this.#frames.length * (tall + GAP) + GAP;
     const context = sheet.getContext("2d"), painter = new Painter(tile);
     context.fillStyle = "#0e1116";
     context.fillRect(0, 0, sheet.width, sheet.height);
     context.fillStyle = "#e6edf3";
     context.font = "600 16px system-ui, sans-serif";
-    VIEWS.forEach(({ name, title }, column) => {
+    views.forEach(({ name, title }, column) => {
       const left = GAP + column * (TILE + GAP);
       context.fillText(title, left, HEAD - 10);
       this.#frames.forEach((frame, row) => {
-        painter.paint(frame, { ...this.look, view: name, edges: false, cover: 1 });
+        painter.paint(frame, { ...this.look, view: name, beside: false, edges: false, cover: 1 });
         context.drawImage(tile, left, HEAD + row * (tall + GAP), TILE, tall);
       });
     });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-// Reader of the binary message of a frame: picture, label maps and records. studio/src/encode/mod.rs writes it and says how.
+// Reader of the binary message of a frame: pictures, label maps and records. studio/src/encode/mod.rs writes it and says how.
 // Typed arrays lie on the message itself: sections begin at multiples of 8, and numbers are little endian on both sides.
 
 import { decodeLabels } from "./labels.js";
@@ -48,6 +48,8 @@ export class Side {
     this.motion = records("motion");
     this.pairs = records("neighbors");
     this.events = records("events");
+    /** What the element drew; null where this page does not look at it. */
+    this.abstraction = null;
   }
 
   /** The label at a pixel. */
@@ -107,13 +109,16 @@ export class Side {
   }
 }
 
-/** Reads a message. `layouts` came with `hello`, the server's first message. The JPEG is decoded meanwhile. */
+/** Reads a message. `layouts` came with `hello`, the server's first message. Pictures are decoded meanwhile. */
 export async function readFrame(buffer, layouts) {
   const length = new DataView(buffer).getUint32(0, true);
   const head = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 4, length)));
   const viewOf = (Type, [start, bytes]) => new Type(buffer, 4 + length + start, bytes / Type.BYTES_PER_ELEMENT);
-  const picture = createImageBitmap(new Blob([viewOf(Uint8Array, head.picture)], { type: "image/jpeg" }));
+  const decode = (range, type) => createImageBitmap(new Blob([viewOf(Uint8Array, range)], { type }));
+  const picture = decode(head.picture, "image/jpeg");
+  const drawings = head.sides.map(({ abstraction }) => (abstraction ? decode(abstraction, "image/png") : null));
   const sides = head.sides.map((side) => new Side(side, viewOf, layouts));
+  for (const [i, side] of sides.entries()) side.abstraction = await drawings[i];
   return {
     number: head.number,
     time: head.time,
@@ -124,4 +129,18 @@ export async function readFrame(buffer, layouts) {
     sides,
     picture: await picture,
   };
+}
+
+/** Gives the memory of a frame's pictures back. */
+export function closeFrame({ picture, sides }) {
+  for (const bitmap of [picture, ...sides.map((side) => side.abstraction)]) bitmap?.close();
+}
+
+/** The frame with pictures of its own, for whoever keeps it. */
+export async function copyFrame(frame) {
+  const sides = frame.sides.map(async (side) => {
+    const abstraction = side.abstraction && await createImageBitmap(side.abstraction);
+    return Object.assign(Object.create(Object.getPrototypeOf(side)), side, { abstraction });
+  });
+  return { ...frame, picture: await createImageBitmap(frame.picture), sides: await Promise.all(sides) };
 }

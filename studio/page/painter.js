@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-// Draws a frame as it is to be seen: original, boundaries, mean colors or false colors, of one or two sides.
+// Draws a frame as it is to be seen: original, boundaries, mean colors, false colors or abstraction, of one or two sides.
 
 /** Name, title, and what the element's property `overlay` calls the same. */
 export const VIEWS = [
@@ -7,7 +7,10 @@ export const VIEWS = [
   { name: "boundaries", title: "Boundaries", overlay: "boundaries" },
   { name: "mean", title: "Mean colors", overlay: "mean-color" },
   { name: "false", title: "False colors", overlay: "labels" },
+  { name: "abstraction", title: "Abstraction", overlay: "abstraction" },
 ];
+/** Views that are one color a label. */
+const FLAT = ["mean", "false"];
 
 const PALETTE = makePalette(4096);
 
@@ -31,6 +34,20 @@ export function falseColor(id) {
   return `rgb(${color & 255} ${(color >> 8) & 255} ${(color >> 16) & 255})`;
 }
 
+/** Columns of the picture, each `from` to `to` with the view of a side: two where something is compared. */
+function split({ width, sides }, { view, beside, divider }) {
+  const middle = Math.round(divider * width);
+  let shown = sides.map((side, index) => ({ side, index, view }));
+  if (beside && view === "abstraction" && sides.length === 1) shown = [...shown, { ...shown[0], view: "mean" }];
+  return shown.map((part, i) => ({
+    ...part,
+    // The first frame after a change of view has no drawing yet; mean colors come nearest.
+    view: part.view === "abstraction" && !part.side.abstraction ? "mean" : part.view,
+    from: i === 0 ? 0 : middle,
+    to: i === 0 && shown.length > 1 ? middle : width,
+  }));
+}
+
 export class Painter {
   #canvas;
   #context;
@@ -44,26 +61,30 @@ export class Painter {
   }
 
   /**
-   * Draws. `look`: {view, edges, cover 0..1, divider 0..1, edge: [{color 0xAARRGGBB, width}, ...] of both sides}.
+   * Draws. `look`: {view, beside, edges, cover 0..1, divider 0..1, edge: [{color 0xAARRGGBB, width}, ...] of both sides}. With
+   * `beside` mean colors stand beside the abstraction.
    */
   paint(frame, look) {
     const { width, height } = frame;
     const canvas = this.#canvas, context = this.#context;
     if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
-    const fill = look.view === "mean" || look.view === "false", edges = look.edges || look.view === "boundaries";
+    const parts = split(frame, look), edges = look.edges || look.view === "boundaries";
     const opaque = !edges || look.edge.every(({ color }) => color >>> 24 === 255);
     // If the overlay hides the picture completely, a single copy is enough.
-    const covered = fill && look.cover >= 1 && opaque;
+    const covered = parts.every(({ view }) => FLAT.includes(view)) && look.cover >= 1 && opaque;
     if (!covered) context.drawImage(frame.picture, 0, 0, width, height);
-    if (!fill && !edges) return;
+    context.globalAlpha = look.cover;
+    for (const { side, view, from, to } of parts) {
+      if (view === "abstraction" && to > from) context.drawImage(side.abstraction, from, 0, to - from, height, from, 0, to - from, height);
+    }
+    context.globalAlpha = 1;
+    if (!edges && !parts.some(({ view }) => FLAT.includes(view))) return;
     this.#size(width, height);
-    const middle = frame.sides.length > 1 ? Math.round(look.divider * width) : width;
-    const alpha = fill ? Math.round(255 * look.cover) : 0;
-    frame.sides.forEach((side, index) => {
-      const [from, to] = index === 0 ? [0, middle] : [middle, width];
-      this.#fill(side, fill ? this.#colors(side, look.view, alpha) : null, from, to);
+    const alpha = Math.round(255 * look.cover);
+    for (const { side, index, view, from, to } of parts) {
+      this.#fill(side, FLAT.includes(view) ? this.#colors(side, view, alpha) : null, from, to);
       if (edges) this.#edges(side, look.edge[index], from, to);
-    });
+    }
     if (covered) {
       context.putImageData(this.#image, 0, 0);
       return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 // Settings to begin with, and a person's own, which the browser keeps.
 
-/** What differs from the defaults. */
+/** What differs from the defaults, and the view that shows it where not all do. */
 const BUNDLED = [
   { name: "Defaults", values: {} },
   { name: "Fine", values: { "superpixel-size": 10 } },
@@ -11,6 +11,24 @@ const BUNDLED = [
   { name: "12 regions", values: { regions: 12, refine: 2, smoothness: 12 } },
   { name: "Merged", values: { "superpixel-size": 14, merge: 2, "merge-max-distance": 12, "merge-passes": 3 } },
   { name: "LSC", values: { algo: "lsc", "superpixel-size": 24 } },
+  {
+    name: "Poster", view: "abstraction",
+    values: { superpixels: 1500, regions: 80, refine: 1, shading: false, ink: 0, "outline-smoothness": 4 },
+  },
+  { name: "Ink", view: "abstraction", values: { superpixels: 1500, regions: 400, shading: false, ink: 3 } },
+  {
+    name: "Watercolor", view: "abstraction",
+    values: { superpixels: 2500, regions: 800, ink: 1, "ink-color": 0x60402818, "outline-smoothness": 3, steadiness: 12 },
+  },
+  {
+    // Merged, so that neighbors differ: no line is drawn between like colors.
+    name: "Stained glass", view: "abstraction",
+    values: { superpixels: 600, compactness: 25, regions: 200, "regions-compactness": 30, shading: false, ink: 8, "ink-color": 0xff08080c },
+  },
+  {
+    name: "Low detail", view: "abstraction",
+    values: { superpixels: 1000, regions: 60, ink: 0, "outline-smoothness": 5, steadiness: 12 },
+  },
 ];
 const KEY = "superpixel-studio-presets";
 
@@ -23,7 +41,7 @@ const own = () => {
   }
 };
 
-/** Buttons in `root`; `apply(values)` gets what a person chooses, `current()` says what "Keep" keeps. */
+/** Buttons in `root`; `apply(values, view)` gets what a person chooses, `current()` says what "Keep" keeps. */
 export function showPresets(root, apply, current) {
   const button = (text, action, title = "") => {
     const element = Object.assign(document.createElement("button"), { type: "button", textContent: text, title, className: "pill" });
@@ -35,7 +53,7 @@ export function showPresets(root, apply, current) {
     show();
   };
   const show = () => {
-    const bundled = BUNDLED.map(({ name, values }) => button(name, () => apply(values), describe(values)));
+    const bundled = BUNDLED.map(({ name, values, view }) => button(name, () => apply(values, view), describe(values)));
     const kept = own().map((preset) => {
       const element = button(preset.name, () => apply(preset.values), describe(preset.values));
       const remove = button("✕", () => store(own().filter(({ name }) => name !== preset.name)), `Forget ${preset.name}`);

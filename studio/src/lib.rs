@@ -91,8 +91,13 @@ pub fn start(
             states.tell(text);
         }
     });
-    let watching = hub.clone();
-    let viewers = Viewers { receive, tell, watched: Arc::new(move || watching.viewers() > 0) };
+    let (watching, looking) = (hub.clone(), hub.clone());
+    let viewers = Viewers {
+        receive,
+        tell,
+        watched: Arc::new(move || watching.viewers() > 0),
+        drawn: Arc::new(move || looking.lookers() > 0),
+    };
     let player = Player::start(source, properties, viewers, exporter.clone())?;
     let speeds = [*player::SPEEDS.start(), *player::SPEEDS.end()];
     let hello = json!({ "properties": player.properties(), "speeds": speeds, "records": encode::layouts() });

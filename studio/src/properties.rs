@@ -6,7 +6,7 @@ use gst::prelude::*;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
-/// Properties that the studio sets itself: the page draws from labels, table, neighbors and events.
+/// Properties that the studio sets itself: the page draws from labels, table, neighbors and events. `overlay` comes first.
 const HELD: [(&str, &str); 5] = [
     ("overlay", "none"),
     ("labels", "true"),
@@ -15,8 +15,8 @@ const HELD: [(&str, &str); 5] = [
     ("events", "true"),
 ];
 
-/// Properties of a drawing that the page does not have: a control for them would change nothing that is seen.
-const UNSEEN: [&str; 5] = ["outline-smoothness", "shading", "ink", "ink-color", "steadiness"];
+/// The overlay that the page cannot draw from labels and colors.
+pub const ABSTRACTION: &str = "abstraction";
 
 /// Properties that only the command line sets: other devices of the machine may be in use by others. `backend` stays
 /// with the viewers, who compare CPU and GPU: it takes the one device, and `async-depth` at most four frames of it.
@@ -140,11 +140,16 @@ pub fn set_overlay(element: &gst::Element, overlay: &str) -> Option<()> {
     Some(())
 }
 
+/// Lets an element draw the abstraction, or nothing.
+pub fn draw(element: &gst::Element, on: bool) {
+    let (name, nothing) = HELD[0];
+    element.set_property_from_str(name, if on { ABSTRACTION } else { nothing });
+}
+
 fn is_settable(element: &gst::Element, spec: &glib::ParamSpec) -> bool {
     spec.flags().contains(glib::ParamFlags::WRITABLE)
         && spec.owner_type() == element.type_()
         && HELD.iter().all(|(name, _)| *name != spec.name())
-        && !UNSEEN.contains(&spec.name())
 }
 
 fn kind(spec: &glib::ParamSpec) -> Option<Kind> {

@@ -6,6 +6,8 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
+use crate::export::Kind;
+
 /// Bytes of the longest request.
 pub const LONGEST: usize = 8192;
 /// Requests that a viewer may send at once.
@@ -36,6 +38,11 @@ pub enum Request {
     Seen {
         /// Its number.
         number: u64,
+    },
+    /// The view on show has changed.
+    Look {
+        /// True if it needs the element's own drawing.
+        abstraction: bool,
     },
     /// Sets a property of the element.
     Set {
@@ -77,12 +84,14 @@ pub enum Request {
     },
     /// Starts the pipeline again.
     Restart {},
-    /// Writes the whole source as a video.
+    /// Writes the whole source into a file.
     Export {
         /// With the settings of which element.
         side: Side,
         /// Value of the property `overlay`.
         overlay: String,
+        /// Which file.
+        kind: Kind,
     },
     /// Gives up the export.
     Cancel {},

@@ -23,10 +23,12 @@ pub struct Segmentation {
     pub time_us: u64,
     /// Time of each stage, if the backend reports it.
     pub stages: Vec<(String, u64)>,
+    /// What the element drew, in the frame's caps; only where somebody looks at it.
+    pub drawn: Option<gst::Buffer>,
 }
 
 impl Segmentation {
-    /// Reads the metadata of a buffer that has just left `element`.
+    /// Reads the metadata of a buffer that has just left `element`, without what is drawn on it.
     ///
     /// # Errors
     ///
@@ -49,6 +51,7 @@ impl Segmentation {
             algo: meta.algo().to_owned(),
             time_us: stats.and_then(|stats| stats.get("frame-time-us").ok()).unwrap_or(0),
             stages: stages.map(times).unwrap_or_default(),
+            drawn: None,
         })
     }
 }

@@ -56,7 +56,7 @@ async fn half_requests(address: &str) -> Vec<TcpStream> {
 /// Exports the clip and makes its file as long as that of a long clip.
 async fn long_export(program: &Program, viewer: &mut Viewer) -> u64 {
     viewer.send(json!({ "do": "pause", "on": true })).await;
-    viewer.send(json!({ "do": "export", "side": "a", "overlay": "none" })).await;
+    viewer.send(json!({ "do": "export", "side": "a", "overlay": "none", "kind": "video" })).await;
     viewer.until("the video", |state| state["export"]["done"] == true).await;
     viewer.send(json!({ "do": "pause", "on": false })).await;
     let file = std::fs::OpenOptions::new().write(true).open(program.export().expect("its file")).unwrap();

@@ -179,7 +179,7 @@ async fn a_clip_is_exported_as_video() {
     viewer.frame().await;
     // Frames on show take time from the export.
     viewer.send(json!({ "do": "pause", "on": true })).await;
-    viewer.send(json!({ "do": "export", "side": "a", "overlay": "mean-color" })).await;
+    viewer.send(json!({ "do": "export", "side": "a", "overlay": "mean-color", "kind": "video" })).await;
     viewer.until("the video", |state| state["export"]["done"] == true).await;
     let name = viewer.state["export"]["name"].as_str().unwrap().to_owned();
     let (head, body) = get(&running.address(), "/export/1").await;
@@ -187,7 +187,7 @@ async fn a_clip_is_exported_as_video() {
     assert!(body.len() > 5_000, "{} bytes", body.len());
     let (head, _) = get(&running.address(), "/export/2").await;
     assert!(head.starts_with("HTTP/1.1 404"), "{head}");
-    viewer.send(json!({ "do": "export", "side": "a", "overlay": "x ! filesink location=/tmp/x" })).await;
+    viewer.send(json!({ "do": "export", "side": "a", "overlay": "x ! filesink location=/tmp/x", "kind": "video" })).await;
     viewer.until("a refusal", |state| state["problem"].is_object()).await;
     assert!(running.stop().await, "something hangs");
 }

@@ -122,7 +122,7 @@ async fn the_password_of_a_source_is_shown_to_nobody() {
         assert!(head.starts_with("HTTP/1.1 200"), "{head}");
         texts.push(String::from_utf8(body).unwrap());
     }
-    viewer.send(json!({ "do": "export", "side": "a", "overlay": "labels" })).await;
+    viewer.send(json!({ "do": "export", "side": "a", "overlay": "labels", "kind": "video" })).await;
     viewer.until("its failure", |state| state["export"]["problem"].is_string()).await;
     texts.push(viewer.state.to_string());
     for text in texts {
@@ -192,7 +192,7 @@ async fn only_properties_of_the_element_and_in_range() {
         set("algo\0", json!("slic")),
         set("algo", json!("slic\0")),
         json!({ "do": "apply", "side": "b", "values": { "algo\0": 1 } }),
-        json!({ "do": "export", "side": "a", "overlay": "labels\0" }),
+        json!({ "do": "export", "side": "a", "overlay": "labels\0", "kind": "video" }),
         set("cuda-device-id", json!(0)),
         json!({ "do": "apply", "side": "a", "values": { "location": "/tmp/x" } }),
         json!({ "do": "speed", "factor": 1e9 }),

@@ -27,7 +27,7 @@ async fn no_signal_leaves_a_file() {
 
         let mut viewer = Viewer::new(&program.address).await;
         viewer.frame().await;
-        viewer.send(json!({ "do": "export", "side": "a", "overlay": "labels" })).await;
+        viewer.send(json!({ "do": "export", "side": "a", "overlay": "labels", "kind": "video" })).await;
         viewer.until("an export", |state| state["export"].is_object()).await;
         assert!(program.export().is_some(), "where is it written to?");
         let (status, time) = program.end(signal);

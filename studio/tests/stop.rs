@@ -29,7 +29,7 @@ async fn run_once() {
     viewer.send(json!({ "do": "compare", "on": true })).await;
     viewer.frame_until("both", |frame| frame.sides().len() == 2).await;
     // Canceled by the stop.
-    viewer.send(json!({ "do": "export", "side": "a", "overlay": "labels" })).await;
+    viewer.send(json!({ "do": "export", "side": "a", "overlay": "labels", "kind": "video" })).await;
     viewer.until("an export", |state| state["export"].is_object()).await;
     assert!(running.stop().await, "something hangs");
 }

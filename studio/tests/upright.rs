@@ -123,7 +123,7 @@ async fn viewers_and_exports_get_a_turned_clip_upright() {
         (&frame.sides()[0]["width"], &frame.sides()[0]["height"]),
         (&json!(STORED.1), &json!(STORED.0))
     );
-    viewer.send(json!({ "do": "export", "side": "a", "overlay": "none" })).await;
+    viewer.send(json!({ "do": "export", "side": "a", "overlay": "none", "kind": "video" })).await;
     viewer.until("the video", |state| state["export"]["done"] == true).await;
     let (_, body) = get(&running.address(), "/export/1").await;
     assert!(running.stop().await, "something hangs");

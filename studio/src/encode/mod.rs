@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Turns a frame into one binary message: picture, label maps and records under one number.
+//! Turns a frame into one binary message: pictures, label maps and records under one number.
 //!
 //! ```text
 //! u32   length of the head
@@ -8,11 +8,13 @@
 //! ```
 //!
 //! Numbers are little endian. `picture` is a JPEG, `labels` are [`labels`], `table`, `motion`, `neighbors` and `events` the records
-//! of `docs/metadata.md`. The server's first message, `hello`, has [`layouts`] of these, by which the page reads them.
+//! of `docs/metadata.md`. The server's first message, `hello`, has [`layouts`] of these, by which the page reads them. Viewers that
+//! look at it also get `abstraction`, what the element of that side drew, as a PNG without loss.
 
 pub mod labels;
 pub mod picture;
 
+use axum::body::Bytes;
 use gstsuperpixel::record::RecordField;
 use gstsuperpixel::regions::RECORDS;
 use serde::Serialize;
@@ -21,7 +23,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::player::Frame;
 use crate::problem::Problem;
 use crate::segmentation::Segmentation;
-use picture::PictureEncoder;
+use picture::{JPEG, PNG, PictureEncoder};
 
 /// Range of a section: offset from the end of the head, and bytes.
 type Section = [usize; 2];
@@ -50,6 +52,27 @@ struct SideHead<'a> {
     motion: Section,
     neighbors: Section,
     events: Section,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    abstraction: Option<Section>,
+}
+
+/// A frame as viewers get it.
+#[derive(Clone)]
+pub struct Message {
+    plain: Bytes,
+    drawn: Option<Bytes>,
+}
+
+impl Message {
+    /// The bytes for a viewer: with what the element drew, where it `looks` at that and it is there.
+    pub fn bytes(&self, looks: bool) -> Bytes {
+        self.drawn.as_ref().filter(|_| looks).unwrap_or(&self.plain).clone()
+    }
+
+    /// Returns true if the element drew on the frame.
+    pub fn is_drawn(&self) -> bool {
+        self.drawn.is_some()
+    }
 }
 
 /// Layouts of the records by section: bytes of a record, and of each field its offset, the type and the number of its components
@@ -68,9 +91,15 @@ pub fn layouts() -> Json {
 }
 
 /// Makes messages; keeps what the pictures of a stream share.
-#[derive(Default)]
 pub struct Encoder {
     pictures: PictureEncoder,
+    drawings: PictureEncoder,
+}
+
+impl Default for Encoder {
+    fn default() -> Self {
+        Self { pictures: PictureEncoder::new(&JPEG), drawings: PictureEncoder::new(&PNG) }
+    }
 }
 
 impl Encoder {
@@ -79,7 +108,7 @@ impl Encoder {
     /// # Errors
     ///
     /// A picture that cannot be encoded.
-    pub fn encode(&mut self, frame: &Frame) -> Result<Vec<u8>, Problem> {
+    pub fn encode(&mut self, frame: &Frame) -> Result<Message, Problem> {
         let start = std::time::Instant::now();
         let picture = self.pictures.encode(&frame.sample)?;
         let maps: Vec<_> = frame.sides.iter().map(|side| labels::encode(&side.labels)).collect();
@@ -88,15 +117,26 @@ impl Encoder {
         let sides = frame.sides.iter().zip(&maps).map(|(side, map)| side_head(side, map, &mut body));
         let sides = sides.collect();
         let time = frame.sample.buffer().and_then(|buffer| buffer.pts());
-        let head = Head {
+        let mut head = Head {
             number: frame.number,
             time: time.map(|time| time.nseconds() as f64 / 1e9),
             encode_us: start.elapsed().as_micros() as u64,
             picture,
             sides,
         };
-        let head = serde_json::to_vec(&head).map_err(Problem::internal)?;
-        Ok(body.after(head))
+        let plain = body.after(&head)?;
+        if frame.sides.iter().all(|side| side.drawn.is_none()) {
+            return Ok(Message { plain, drawn: None });
+        }
+        for (side, head) in frame.sides.iter().zip(&mut head.sides) {
+            if let Some(drawn) = &side.drawn {
+                let caps = frame.sample.caps_owned();
+                let sample = gst::Sample::builder().buffer(drawn).caps_if_some(caps.as_ref()).build();
+                head.abstraction = Some(body.add(&self.drawings.encode(&sample)?));
+            }
+        }
+        head.encode_us = start.elapsed().as_micros() as u64;
+        Ok(Message { plain, drawn: Some(body.after(&head)?) })
     }
 }
 
@@ -113,6 +153,7 @@ fn side_head<'a>(side: &'a Segmentation, map: &[u8], body: &mut Sections) -> Sid
         motion: body.add(bytemuck::cast_slice(&side.motion)),
         neighbors: body.add(bytemuck::cast_slice(&side.neighbors)),
         events: body.add(bytemuck::cast_slice(&side.events)),
+        abstraction: None,
     }
 }
 
@@ -129,13 +170,14 @@ impl Sections {
     }
 
     /// The whole message: length, head, sections.
-    fn after(self, mut head: Vec<u8>) -> Vec<u8> {
+    fn after(&self, head: &Head<'_>) -> Result<Bytes, Problem> {
+        let mut head = serde_json::to_vec(head).map_err(Problem::internal)?;
         let length = (4 + head.len()).next_multiple_of(8) - 4;
         head.resize(length, b' ');
         let mut message = Vec::with_capacity(4 + length + self.0.len());
         message.extend_from_slice(&(length as u32).to_le_bytes());
         message.extend(head);
-        message.extend(self.0);
-        message
+        message.extend(&self.0);
+        Ok(message.into())
     }
 }

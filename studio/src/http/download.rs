@@ -36,7 +36,11 @@ impl Downloads {
         if !admission.hold() {
             return too_many();
         }
-        let kind = if finished.name.ends_with(".mp4") { "video/mp4" } else { "video/webm" };
+        let kind = match finished.name.rsplit_once('.') {
+            Some((_, "mp4")) => "video/mp4",
+            Some((_, "zip")) => "application/zip",
+            _ => "video/webm",
+        };
         let disposition = format!("attachment; filename=\"{}\"", finished.name);
         let reading =
             Reading { file: finished.file.clone(), at: 0, end: finished.size, _permit: permit, admission };

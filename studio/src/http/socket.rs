@@ -5,9 +5,12 @@ use std::time::{Duration, Instant};
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
 use serde_json::json;
+use tokio::sync::watch;
 
 use super::connections::Admission;
 use super::{Studio, stopped};
+use crate::encode;
+use crate::hub::Seat;
 use crate::request::{Allowance, Request};
 
 /// Frames that a viewer has not yet drawn; the next one waits, and a newer one takes its place.
@@ -20,18 +23,29 @@ const STUCK: Duration = Duration::from_secs(10);
 /// A viewer that does not take the last message for so long goes without it.
 const FAREWELL: Duration = Duration::from_millis(300);
 
+/// What is known of a viewer.
+struct Viewer<'a> {
+    seat: Seat<'a>,
+    frames: watch::Receiver<Option<encode::Message>>,
+    /// Frames that were sent and not yet drawn.
+    unseen: usize,
+    allowance: Allowance,
+}
+
 /// Serves a viewer until it goes, or until the studio stops.
 pub async fn serve(mut socket: WebSocket, studio: &Studio, admission: &Admission) {
-    let Some(_seat) = studio.hub.seat().filter(|_| admission.hold()) else {
+    let Some(seat) = studio.hub.seat().filter(|_| admission.hold()) else {
         refuse(&mut socket, close_code::AGAIN, "The studio has as many viewers as it takes.").await;
         return;
     };
-    let (mut frames, mut states) = (studio.hub.frames(), studio.hub.states());
+    let allowance = Allowance::new(Instant::now());
+    let mut viewer = Viewer { seat, frames: studio.hub.frames(), unseen: 0, allowance };
+    let mut states = studio.hub.states();
     let mut stop = studio.stop.subscribe();
     if send(&mut socket, Message::text(studio.hello.as_str())).await.is_err() {
         return;
     }
-    let (mut unseen, mut allowance, mut heard) = (0, Allowance::new(Instant::now()), Instant::now());
+    let mut heard = Instant::now();
     let mut ask = tokio::time::interval(SILENCE / 2);
     loop {
         let message = tokio::select! {
@@ -44,7 +58,7 @@ pub async fn serve(mut socket: WebSocket, studio: &Studio, admission: &Admission
             received = socket.recv() => {
                 let Some(Ok(received)) = received else { return };
                 heard = Instant::now();
-                match hear(received, &mut allowance, studio, &mut unseen) {
+                match viewer.hear(received, studio) {
                     Ok(None) => continue,
                     Ok(Some(answer)) => answer,
                     Err(reason) => {
@@ -58,11 +72,11 @@ pub async fn serve(mut socket: WebSocket, studio: &Studio, admission: &Admission
                 let Some(state) = states.borrow_and_update().clone() else { continue };
                 Message::text(state)
             }
-            changed = frames.changed(), if unseen < MOST_UNSEEN => {
+            changed = viewer.frames.changed(), if viewer.unseen < MOST_UNSEEN => {
                 if changed.is_err() { return }
-                let Some(frame) = frames.borrow_and_update().clone() else { continue };
-                unseen += 1;
-                Message::Binary(frame)
+                let Some(frame) = viewer.frames.borrow_and_update().clone() else { continue };
+                viewer.unseen += 1;
+                Message::Binary(frame.bytes(viewer.seat.looks()))
             }
             _ = ask.tick() => {
                 if heard.elapsed() > SILENCE { return }
@@ -87,32 +101,45 @@ async fn refuse(socket: &mut WebSocket, code: u16, reason: &'static str) {
     let _ = tokio::time::timeout(FAREWELL, socket.send(last)).await;
 }
 
-/// Does what a message asks for; returns what is to be answered, or why the connection ends.
-fn hear(
-    message: Message,
-    allowance: &mut Allowance,
-    studio: &Studio,
-    unseen: &mut usize,
-) -> Result<Option<Message>, &'static str> {
-    // Pings too: each is answered.
-    if !allowance.take(Instant::now()) {
-        return Err("Too many requests at once.");
-    }
-    let text = match message {
-        Message::Text(text) => text,
-        Message::Binary(_) => return Err("Requests are text."),
-        // Pings are answered by the socket itself.
-        Message::Ping(_) | Message::Pong(_) | Message::Close(_) => return Ok(None),
-    };
-    let answer = |text: String| Ok(Some(Message::text(json!({ "refused": text }).to_string())));
-    match Request::read(&text) {
-        Ok(Request::Seen { .. }) => *unseen = unseen.saturating_sub(1),
-        Ok(request) => {
-            if !studio.player.request(request) {
-                return answer("The studio has more to do than it can; wait a moment.".into());
-            }
+impl Viewer<'_> {
+    /// Does what a message asks for; returns what is to be answered, or why the connection ends.
+    fn hear(&mut self, message: Message, studio: &Studio) -> Result<Option<Message>, &'static str> {
+        // Pings too: each is answered.
+        if !self.allowance.take(Instant::now()) {
+            return Err("Too many requests at once.");
         }
-        Err(words) => return answer(words),
+        let text = match message {
+            Message::Text(text) => text,
+            Message::Binary(_) => return Err("Requests are text."),
+            // Pings are answered by the socket itself.
+            Message::Ping(_) | Message::Pong(_) | Message::Close(_) => return Ok(None),
+        };
+        let answer = |text: String| Ok(Some(Message::text(json!({ "refused": text }).to_string())));
+        let request = match Request::read(&text) {
+            Ok(Request::Seen { .. }) => {
+                self.unseen = self.unseen.saturating_sub(1);
+                return Ok(None);
+            }
+            Ok(request) => request,
+            Err(words) => return answer(words),
+        };
+        if let Request::Look { abstraction } = request {
+            self.look(abstraction);
+        }
+        if !studio.player.request(request) {
+            return answer("The studio has more to do than it can; wait a moment.".into());
+        }
+        Ok(None)
     }
-    Ok(None)
+
+    /// Notes what the viewer looks at.
+    fn look(&mut self, abstraction: bool) {
+        let begins = abstraction && !self.seat.looks();
+        self.seat.look(abstraction);
+        // Where another viewer looks already, a paused picture would not come again by itself.
+        let is_there = || self.frames.borrow().as_ref().is_some_and(encode::Message::is_drawn);
+        if begins && is_there() {
+            self.frames.mark_changed();
+        }
+    }
 }

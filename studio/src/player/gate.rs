@@ -18,7 +18,7 @@ const LATE: Duration = Duration::from_millis(80);
 const LOOK: Duration = Duration::from_millis(100);
 
 type Job = Box<dyn FnOnce() + Send>;
-/// Returns true while there are viewers.
+/// Returns true while there are viewers, or such as look at something.
 pub type Watched = Arc<dyn Fn() -> bool + Send + Sync>;
 
 #[derive(Default)]
@@ -101,10 +101,7 @@ impl Gate {
 
     /// Runs `job` between two frames, while none is between the gate and the queue behind the element.
     pub fn between_frames(&self, job: impl FnOnce() + Send + 'static) {
-        self.change(|state| {
-            state.jobs.push(Box::new(job));
-            state.again = state.paused;
-        });
+        self.change(|state| state.jobs.push(Box::new(job)));
     }
 
     /// Drops what waits and what comes until the flush of a seek has passed; then a frame is shown, paused or not.

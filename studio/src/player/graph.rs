@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use gst::prelude::*;
 
+use super::drawing::Drawing;
 use super::gate::Gate;
 use crate::problem::Problem;
 use crate::properties::{self, Property};
@@ -42,14 +43,23 @@ pub struct Graph {
     pub pipeline: gst::Pipeline,
     /// Before the elements.
     pub gate: Arc<Gate>,
-    a: gst::Element,
-    b: Option<gst::Element>,
+    a: Drawer,
+    b: Option<Drawer>,
     after: gst::Element,
     waiting: Waiting,
+    draws: bool,
+}
+
+/// An element with what it draws.
+#[derive(Clone)]
+struct Drawer {
+    element: gst::Element,
+    drawing: Drawing,
 }
 
 impl Graph {
-    /// Builds what plays `source`, stopped. Without `b` there is one element.
+    /// Builds what plays `source`, stopped. Without settings of side b there is one element. With `draws` they draw from the first
+    /// frame on.
     ///
     /// # Errors
     ///
@@ -58,6 +68,7 @@ impl Graph {
         source: &Source,
         gate: Arc<Gate>,
         settings: [Option<&[Property]>; 2],
+        draws: bool,
         receive: Receive,
     ) -> Result<Self, Problem> {
         let pipeline = gst::Pipeline::new();
@@ -87,12 +98,12 @@ impl Graph {
                 })
                 .build(),
         );
-        let a = make_superpixel(settings[0].unwrap_or_default(), &waiting)?;
-        pipeline.add_many([&before, &a, &after, sink.upcast_ref()]).map_err(Problem::internal)?;
-        gst::Element::link_many([&first, &before, &a, &after, sink.upcast_ref()])
+        let a = Drawer::new(settings[0].unwrap_or_default(), draws, &waiting)?;
+        pipeline.add_many([&before, &a.element, &after, sink.upcast_ref()]).map_err(Problem::internal)?;
+        gst::Element::link_many([&first, &before, &a.element, &after, sink.upcast_ref()])
             .map_err(Problem::internal)?;
         gate.guard(&before.static_pad("src").ok_or_else(|| Problem::internal("a queue without a pad"))?);
-        let mut graph = Self { pipeline, gate, a, b: None, after, waiting };
+        let mut graph = Self { pipeline, gate, a, b: None, after, waiting, draws };
         if let Some(settings) = settings[1] {
             graph.add_b(settings)?.run();
         }
@@ -101,40 +112,47 @@ impl Graph {
 
     /// The element of a side.
     pub fn element(&self, side: Side) -> Option<&gst::Element> {
-        match side {
+        let drawer = match side {
             Side::A => Some(&self.a),
             Side::B => self.b.as_ref(),
-        }
+        };
+        drawer.map(|drawer| &drawer.element)
     }
 
     /// Returns true if a message of the bus comes from one of the elements `superpixel`.
     pub fn is_superpixel(&self, source: Option<&gst::Object>) -> bool {
-        [Some(&self.a), self.b.as_ref()].into_iter().flatten().any(|e| source == Some(e.upcast_ref()))
+        Side::ALL.iter().filter_map(|side| self.element(*side)).any(|e| source == Some(e.upcast_ref()))
+    }
+
+    /// Returns true if the elements draw, or will from the next frame on.
+    pub fn draws(&self) -> bool {
+        self.draws
+    }
+
+    /// Lets the elements draw, or no more, once the returned change has run between two frames.
+    pub fn draw(&mut self, on: bool) -> impl FnOnce() + Send + use<> {
+        self.draws = on;
+        let drawers = [Some(self.a.clone()), self.b.clone()];
+        move || drawers.iter().flatten().for_each(|drawer| drawer.drawing.switch(&drawer.element, on))
     }
 
     /// Makes the second element; it takes part once the returned change has run between two frames.
     pub fn add_b(&mut self, settings: &[Property]) -> Result<Relink, Problem> {
-        let b = make_superpixel(settings, &self.waiting)?;
-        self.b = Some(b.clone());
-        Ok(Relink {
-            pipeline: self.pipeline.clone(),
-            from: self.a.clone(),
-            to: self.after.clone(),
-            b,
-            add: true,
-        })
+        let b = Drawer::new(settings, self.draws, &self.waiting)?;
+        let element = b.element.clone();
+        self.b = Some(b);
+        Ok(self.relink(element, true))
     }
 
     /// Takes the second element out, as [`Self::add_b`].
     pub fn remove_b(&mut self) -> Option<Relink> {
         let b = self.b.take()?;
-        Some(Relink {
-            pipeline: self.pipeline.clone(),
-            from: self.a.clone(),
-            to: self.after.clone(),
-            b,
-            add: false,
-        })
+        Some(self.relink(b.element, false))
+    }
+
+    fn relink(&self, b: gst::Element, add: bool) -> Relink {
+        let (pipeline, from) = (self.pipeline.clone(), self.a.element.clone());
+        Relink { pipeline, from, to: self.after.clone(), b, add }
     }
 
     /// Stops, and waits until no thread of it is left.
@@ -188,29 +206,42 @@ impl Relink {
     }
 }
 
-/// An element whose metadata is read where a frame leaves it.
-fn make_superpixel(settings: &[Property], waiting: &Waiting) -> Result<gst::Element, Problem> {
-    let element = make("superpixel")?;
-    for property in settings {
-        property.apply(&element);
-    }
-    properties::hold(&element);
-    let pad = element.static_pad("src").ok_or_else(|| Problem::internal("superpixel without a pad"))?;
-    let waiting = waiting.clone();
-    pad.add_probe(gst::PadProbeType::BUFFER, move |pad, info| {
-        if let (Some(buffer), Some(element)) = (info.buffer(), pad.parent_element()) {
-            match Segmentation::read(&element, buffer) {
-                Ok(segmentation) => {
-                    let mut waiting = waiting.lock().unwrap();
-                    waiting.truncate(MOST_WAITING);
-                    waiting.push_front((buffer.offset(), segmentation));
-                }
-                Err(error) => gst::element_error!(element, gst::StreamError::Failed, ("{error}")),
-            }
+impl Drawer {
+    /// An element whose metadata is read where a frame leaves it.
+    fn new(settings: &[Property], draws: bool, waiting: &Waiting) -> Result<Self, Problem> {
+        let element = make("superpixel")?;
+        for property in settings {
+            property.apply(&element);
         }
-        gst::PadProbeReturn::Ok
-    });
-    Ok(element)
+        properties::hold(&element);
+        let drawing = Drawing::default();
+        drawing.switch(&element, draws);
+        let pad =
+            |name| element.static_pad(name).ok_or_else(|| Problem::internal("superpixel without a pad"));
+        let entering = drawing.clone();
+        pad("sink")?.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
+            if let Some(frame) = info.buffer() {
+                entering.keep(frame);
+            }
+            gst::PadProbeReturn::Ok
+        });
+        let (leaving, waiting) = (drawing.clone(), waiting.clone());
+        pad("src")?.add_probe(gst::PadProbeType::BUFFER, move |pad, info| {
+            if let (Some(buffer), Some(element)) = (info.buffer_mut(), pad.parent_element()) {
+                match Segmentation::read(&element, buffer) {
+                    Ok(mut segmentation) => {
+                        segmentation.drawn = leaving.take_off(buffer);
+                        let mut waiting = waiting.lock().unwrap();
+                        waiting.truncate(MOST_WAITING);
+                        waiting.push_front((buffer.offset(), segmentation));
+                    }
+                    Err(error) => gst::element_error!(element, gst::StreamError::Failed, ("{error}")),
+                }
+            }
+            gst::PadProbeReturn::Ok
+        });
+        Ok(Self { element, drawing })
+    }
 }
 
 /// Puts a sample together with what was said about it, and forgets what was said about earlier ones.

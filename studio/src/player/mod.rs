@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Plays the source in a thread of its own and does what viewers ask for; the one owner of the pipeline.
 
+mod drawing;
 mod gate;
 mod graph;
 mod stage;
@@ -48,6 +49,8 @@ pub struct Viewers {
     pub tell: Tell,
     /// True while there are viewers; without them frames wait.
     pub watched: Watched,
+    /// True while one of them looks at what only the element draws.
+    pub drawn: Watched,
 }
 
 /// The way to the player's thread: what waits there, and whether it is to end.

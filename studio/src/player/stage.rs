@@ -17,7 +17,7 @@ use super::gate::{Gate, SPEEDS};
 use super::graph::{Frame, Graph};
 use super::wanted::{Gap, Wanted};
 use super::{Event, Line, MOST_REQUESTS, Settings, Viewers};
-use crate::export::Exporter;
+use crate::export::{self, Exporter};
 use crate::problem::Problem;
 use crate::properties::{self, Described, Property};
 use crate::request::{Request, Side};
@@ -158,12 +158,17 @@ impl Stage {
 
     fn wants(&self) -> bool {
         let Wanted { anew, position, export } = &self.wanted;
-        *anew || position.is_some() || export.is_some() || self.is_unlinked()
+        *anew || position.is_some() || export.is_some() || self.is_unlinked() || self.is_undrawn()
     }
 
     /// Returns true if side b has to be linked or unlinked.
     fn is_unlinked(&self) -> bool {
         self.graph.as_ref().is_some_and(|graph| graph.element(Side::B).is_some() != self.state.compare)
+    }
+
+    /// Returns true if elements have to begin to draw, or to end.
+    fn is_undrawn(&self) -> bool {
+        self.graph.as_ref().is_some_and(|graph| graph.draws() != (self.viewers.drawn)())
     }
 
     fn next_number(&self) -> u64 {
@@ -202,11 +207,12 @@ impl Stage {
             self.state.problem = Some(problem);
             self.state.compare = false;
         }
+        self.draw();
         if self.exported.is_none_or(|at| at.elapsed() >= APART)
-            && let Some((side, overlay)) = self.wanted.export.take()
+            && let Some(wanted) = self.wanted.export.take()
         {
-            let settings = &self.settings()[side as usize];
-            if let Err(problem) = self.exporter.start(&self.source, settings, &overlay) {
+            let settings = &self.settings()[wanted.side as usize];
+            if let Err(problem) = self.exporter.start(&self.source, settings, &wanted) {
                 self.state.problem = Some(problem);
             }
             self.exported = Some(Instant::now());
@@ -236,7 +242,8 @@ impl Stage {
         };
         let [a, b] = self.settings();
         let settings = [Some(a.as_slice()), self.state.compare.then_some(b.as_slice())];
-        match Graph::new(&self.source, gate, settings, self.viewers.receive.clone()) {
+        let draws = (self.viewers.drawn)();
+        match Graph::new(&self.source, gate, settings, draws, self.viewers.receive.clone()) {
             Ok(graph) => {
                 self.listen(&graph);
                 // Only a pipeline with a frame can seek; nobody sees that one. If this fails, the bus has the reason.
@@ -369,7 +376,8 @@ impl Stage {
     fn answer(&mut self, request: Request) -> Result<(), Problem> {
         let refused = |what: String| Problem::new(what, "Choose another value.");
         match request {
-            Request::Seen { .. } => {}
+            // The viewer's connection has noted it, and `work` sees it.
+            Request::Seen { .. } | Request::Look { .. } => {}
             Request::Set { side, name, value } => {
                 let property = properties::check_json(&self.model, &name, &value).map_err(refused)?;
                 self.set(side, vec![property]);
@@ -410,7 +418,9 @@ impl Stage {
                 self.state.problem = None;
                 self.wanted.anew = true;
             }
-            Request::Export { side, overlay } => self.wanted.export = Some((side, overlay)),
+            Request::Export { side, overlay, kind } => {
+                self.wanted.export = Some(export::Wanted { side, overlay, kind });
+            }
             Request::Cancel {} => {
                 self.wanted.export = None;
                 self.exporter.cancel();
@@ -503,7 +513,23 @@ impl Stage {
         };
         if let Some(relink) = relink {
             graph.gate.between_frames(move || relink.run());
+            graph.gate.repeat();
         }
         Ok(())
+    }
+
+    /// Lets elements draw where somebody looks, between two frames.
+    fn draw(&mut self) {
+        let is_wanted = (self.viewers.drawn)();
+        let Some(graph) = self.graph.as_mut().filter(|graph| graph.gate.is_free()) else { return };
+        if graph.draws() == is_wanted {
+            return;
+        }
+        let switch = graph.draw(is_wanted);
+        graph.gate.between_frames(switch);
+        // Whoever no longer looks needs no other frame.
+        if is_wanted {
+            graph.gate.repeat();
+        }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::request::Side;
+use crate::export;
 
 /// How long a frame after a start or a seek is waited for, before the next.
 const SHOWN: Duration = Duration::from_secs(10);
@@ -15,8 +15,8 @@ pub struct Wanted {
     pub anew: bool,
     /// Another position.
     pub position: Option<gst::ClockTime>,
-    /// A video of a side, with an overlay.
-    pub export: Option<(Side, String)>,
+    /// A file of the whole source.
+    pub export: Option<export::Wanted>,
 }
 
 /// A start or a seek, from which on viewers see nothing until its first frame.

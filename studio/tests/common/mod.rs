@@ -125,6 +125,16 @@ impl Frame {
         &self.message[4 + length + start..][..bytes]
     }
 
+    /// What the element of a side drew, as it was sent; nothing for who does not look.
+    pub fn drawn(&self, side: usize) -> Option<&[u8]> {
+        self.sides()[side].get("abstraction").map(|place| self.section(place))
+    }
+
+    /// Returns true if the element of a side took time to draw.
+    pub fn was_drawn(&self, side: usize) -> bool {
+        self.sides()[side]["stages"].as_array().unwrap().iter().any(|stage| stage[0] == "overlay")
+    }
+
     pub fn labels(&self, side: usize) -> Vec<u16> {
         let head = &self.sides()[side];
         let size = |name: &str| head[name].as_u64().unwrap() as usize;

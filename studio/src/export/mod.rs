@@ -1,22 +1,47 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Writes the whole source as a video, drawn on by the element; one at a time, into a file that has no name: nobody
+//! Writes the whole source as one file, a video or an archive of drawings; one at a time, into a file that has no name: nobody
 //! else opens it, no link leads away from it, and it is gone with the studio, however that ends.
 
+mod svg;
+mod video;
+
 use std::fs::File;
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use gst::prelude::*;
+use serde::Deserialize;
 
 use crate::problem::Problem;
 use crate::properties::{self, Property};
+use crate::request::Side;
 use crate::source::{Source, make};
 use crate::state::Export;
 
 /// Bytes that an export leaves free on its disk.
 pub const SPARE: u64 = 512 << 20;
+
+/// Kinds of files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A video that the element has drawn on.
+    Video,
+    /// A zip archive with the regions of each frame as an SVG drawing.
+    Svg,
+}
+
+/// What is to be written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wanted {
+    /// With the settings of which element.
+    pub side: Side,
+    /// Value of the property `overlay`.
+    pub overlay: String,
+    /// Which file.
+    pub kind: Kind,
+}
 
 /// The last export only: its file goes when the next one starts, and with the studio.
 pub struct Exporter {
@@ -61,7 +86,7 @@ impl Exporter {
     /// # Errors
     ///
     /// A source without an end, a full disk, an overlay that the element does not have, a missing element.
-    pub fn start(&self, source: &Source, settings: &[Property], overlay: &str) -> Result<(), Problem> {
+    pub fn start(&self, source: &Source, settings: &[Property], wanted: &Wanted) -> Result<(), Problem> {
         if source.is_live() {
             return Err(Problem::new("A live source has no end.", "Export a contact sheet instead."));
         }
@@ -75,16 +100,19 @@ impl Exporter {
             ));
         }
         let pipeline = gst::Pipeline::new();
-        let suffix = build(&pipeline, source, settings, overlay, &file)?;
+        let suffix = build(&pipeline, source, settings, wanted, &file)?;
         let ended = Arc::new(Mutex::new(None));
         if let Some(bus) = pipeline.bus() {
             let (ended, source) = (ended.clone(), source.clone());
             bus.set_sync_handler(move |_, message| {
                 match message.view() {
-                    gst::MessageView::Eos(_) => *ended.lock().unwrap() = Some(Ok(())),
+                    gst::MessageView::Eos(_) => {
+                        ended.lock().unwrap().get_or_insert(Ok(()));
+                    }
                     gst::MessageView::Error(error) => {
                         let words = source.censored(error.error().message()).to_owned();
-                        *ended.lock().unwrap() = Some(Err(words));
+                        // What follows from the first one says less.
+                        ended.lock().unwrap().get_or_insert(Err(words));
                     }
                     _ => {}
                 }
@@ -93,7 +121,7 @@ impl Exporter {
         }
         // If this fails, the bus has the reason.
         let _ = pipeline.set_state(gst::State::Playing);
-        let name = format!("superpixels-{overlay}.{suffix}");
+        let name = format!("superpixels-{}.{suffix}", wanted.overlay);
         let export = Export { id, progress: 0.0, done: false, name, problem: None };
         *self.current.lock().unwrap() = Some(Running { export, pipeline, ended, file });
         Ok(())
@@ -182,7 +210,7 @@ fn build(
     pipeline: &gst::Pipeline,
     source: &Source,
     settings: &[Property],
-    overlay: &str,
+    wanted: &Wanted,
     file: &File,
 ) -> Result<&'static str, Problem> {
     let first = source.add_to(pipeline)?;
@@ -191,31 +219,14 @@ fn build(
         property.apply(&element);
     }
     let unknown = || Problem::new("The element draws nothing of that name.", "Choose another view.");
-    properties::set_overlay(&element, overlay).ok_or_else(unknown)?;
-    let (encode, suffix) = encoder()?;
-    let sink = make("fdsink")?;
-    sink.set_property("fd", file.as_raw_fd());
-    let mut chain = vec![make("queue")?, element, make("queue")?, make("videoconvert")?];
-    chain.extend(encode);
-    chain.push(sink);
+    properties::set_overlay(&element, &wanted.overlay).ok_or_else(unknown)?;
+    let (writes, suffix) = match wanted.kind {
+        Kind::Video => video::writer(file)?,
+        Kind::Svg => svg::writer(&element, &wanted.overlay, file)?,
+    };
+    let mut chain = vec![make("queue")?, element, make("queue")?];
+    chain.extend(writes);
     pipeline.add_many(&chain).map_err(Problem::internal)?;
     gst::Element::link_many(std::iter::once(&first).chain(&chain)).map_err(Problem::internal)?;
     Ok(suffix)
-}
-
-/// Encoder, parser and muxer that are there, with the suffix of their files.
-fn encoder() -> Result<(Vec<gst::Element>, &'static str), Problem> {
-    let has = |name: &str| gst::ElementFactory::find(name).is_some();
-    let chain = |names: &[&str]| names.iter().map(|name| make(name)).collect::<Result<Vec<_>, _>>();
-    if has("x264enc") {
-        let elements = chain(&["x264enc", "h264parse", "mp4mux"])?;
-        elements[0].set_property_from_str("speed-preset", "veryfast");
-        return Ok((elements, "mp4"));
-    }
-    if has("openh264enc") {
-        return Ok((chain(&["openh264enc", "h264parse", "mp4mux"])?, "mp4"));
-    }
-    let elements = chain(&["vp8enc", "webmmux"])?;
-    elements[0].set_property("deadline", 1i64);
-    Ok((elements, "webm"))
 }
