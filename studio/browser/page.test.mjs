@@ -111,6 +111,71 @@ test("the page shows frames in all views", async (t) => {
   assert.deepEqual(page.problems, []);
 });
 
+test("the abstraction is the element's own picture, beside mean colors of the same regions", async (t) => {
+  const page = await open(t);
+  await pause(page);
+  const { number, drawn } = await page.evaluate(() => ({ number: window.studio.frame.number, drawn: window.studio.frame.sides[0].abstraction }));
+  assert.equal(drawn, null);
+  // Properties that nothing of the view shows stand aside.
+  const aside = () => page.evaluate(() => document.querySelector('[data-name="ink"]').parentElement.tagName === "DETAILS");
+  assert.ok(await aside());
+  await page.keyboard.press("5");
+  await framed(page, (studio, number) => studio.frame.number > number && studio.frame.sides[0].abstraction, number);
+  assert.ok(!await aside());
+  /** Pixels that differ from the drawing left of the divider, and from mean colors right of it. */
+  const wrong = () => page.evaluate(() => {
+    const { frame, look } = window.studio, [side] = frame.sides, { width, height } = frame;
+    const read = (source) => {
+      const context = new OffscreenCanvas(width, height).getContext("2d");
+      context.drawImage(source, 0, 0);
+      return context.getImageData(0, 0, width, height).data;
+    };
+    const shown = read(document.querySelector("#picture")), drawing = read(side.abstraction);
+    const middle = look.beside ? Math.round(look.divider * width) : width;
+    const means = Array.from({ length: side.regions }, (_, label) => side.region(label).rgb);
+    return side.labels.reduce((wrong, label, i) => {
+      const rgb = i % width < middle ? drawing.subarray(4 * i, 4 * i + 3) : means[label];
+      return wrong + [0, 1, 2].some((c) => shown[4 * i + c] !== rgb[c]);
+    }, 0);
+  });
+  assert.equal(await wrong(), 0);
+  // A setting shows at once.
+  const before = await page.evaluate(() => window.studio.frame.number);
+  const picture = () => page.evaluate(() => document.querySelector("#picture").toDataURL());
+  const thin = await picture();
+  await send(page, { do: "set", side: "a", name: "ink", value: 6 });
+  await framed(page, (studio, before) => studio.frame.number > before, before);
+  assert.notEqual(await picture(), thin);
+  await page.check("#beside");
+  assert.deepEqual(await page.locator("#divider .tag").allTextContents(), ["Abstraction", "Mean colors"]);
+  await page.focus("#divider");
+  for (let i = 0; i < 5; i++) await page.keyboard.press("ArrowLeft");
+  assert.equal(await wrong(), 0);
+  // The two sides need the divider themselves.
+  await page.check("#compare");
+  await framed(page, (studio) => studio.frame.sides.length === 2 && studio.frame.sides[1].abstraction);
+  assert.deepEqual(await page.locator("#divider .tag").allTextContents(), ["A", "B"]);
+  assert.ok(!await page.locator("#beside").isVisible());
+  await page.uncheck("#compare");
+  await framed(page, (studio) => studio.frame.sides.length === 1);
+  // What nobody looks at is not sent.
+  await page.keyboard.press("2");
+  await page.keyboard.press(".");
+  await framed(page, (studio) => studio.frame.sides[0].abstraction === null);
+  assert.deepEqual(page.problems, []);
+});
+
+test("presets of the abstraction choose its view", async (t) => {
+  const page = await open(t);
+  for (const [name, regions] of [["Poster", 80], ["Ink", 400], ["Watercolor", 800], ["Stained glass", 200], ["Low detail", 60]]) {
+    await page.keyboard.press("1");
+    await page.click(`#presets button:text-is('${name}')`);
+    await framed(page, (studio, regions) => studio.frame.sides[0].regions === regions && studio.frame.sides[0].abstraction, regions);
+    assert.equal(await page.textContent("#views [aria-checked=true]"), "Abstraction");
+  }
+  assert.ok(await page.locator("#banner").isHidden());
+});
+
 test("a slider changes the number of regions", async (t) => {
   const page = await open(t);
   const before = await framed(page, (studio) => studio.frame.sides[0].regions);
@@ -255,6 +320,9 @@ test("pictures, label maps and videos are exported", async (t) => {
   assert.equal(read, sum);
   const video = await exported("#export-video");
   assert.ok(video.length > 100000, `${video.length} bytes`);
+  // The number of files stands at the end of a zip archive.
+  const drawings = await exported("#export-svg");
+  assert.equal(drawings.readUInt16LE(drawings.length - 12), 132);
 });
 
 test("the page connects again after a restart, and says so", async (t) => {

@@ -11,6 +11,7 @@
 //! of `docs/metadata.md`. The server's first message, `hello`, has [`layouts`] of these, by which the page reads them. Viewers that
 //! look at it also get `abstraction`, what the element of that side drew, as a PNG without loss.
 
+mod convert;
 pub mod labels;
 pub mod picture;
 
@@ -23,7 +24,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::player::Frame;
 use crate::problem::Problem;
 use crate::segmentation::Segmentation;
-use picture::{JPEG, PNG, PictureEncoder};
+use picture::PictureEncoder;
 
 /// Range of a section: offset from the end of the head, and bytes.
 type Section = [usize; 2];
@@ -91,15 +92,9 @@ pub fn layouts() -> Json {
 }
 
 /// Makes messages; keeps what the pictures of a stream share.
+#[derive(Default)]
 pub struct Encoder {
     pictures: PictureEncoder,
-    drawings: PictureEncoder,
-}
-
-impl Default for Encoder {
-    fn default() -> Self {
-        Self { pictures: PictureEncoder::new(&JPEG), drawings: PictureEncoder::new(&PNG) }
-    }
 }
 
 impl Encoder {
@@ -110,7 +105,7 @@ impl Encoder {
     /// A picture that cannot be encoded.
     pub fn encode(&mut self, frame: &Frame) -> Result<Message, Problem> {
         let start = std::time::Instant::now();
-        let picture = self.pictures.encode(&frame.sample)?;
+        let picture = self.pictures.jpeg(&frame.sample)?;
         let maps: Vec<_> = frame.sides.iter().map(|side| labels::encode(&side.labels)).collect();
         let mut body = Sections::default();
         let picture = body.add(&picture);
@@ -132,7 +127,7 @@ impl Encoder {
             if let Some(drawn) = &side.drawn {
                 let caps = frame.sample.caps_owned();
                 let sample = gst::Sample::builder().buffer(drawn).caps_if_some(caps.as_ref()).build();
-                head.abstraction = Some(body.add(&self.drawings.encode(&sample)?));
+                head.abstraction = Some(body.add(&self.pictures.png(&sample)?));
             }
         }
         head.encode_us = start.elapsed().as_micros() as u64;
