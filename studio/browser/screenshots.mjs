@@ -49,6 +49,17 @@ try {
   await page.waitForTimeout(500);
   await shot("compare");
 
+  await page.uncheck("#edges");
+  await page.uncheck("#compare");
+  await framed(page, (studio) => studio.frame?.sides.length === 1);
+  await page.click("#presets button:text-is('Ink')");
+  await page.check("#beside");
+  await framed(page, (studio) => studio.frame.sides[0].regions === 400 && studio.frame.sides[0].abstraction);
+  await page.waitForTimeout(500);
+  await shot("abstraction");
+
+  await page.keyboard.press("3");
+  await page.check("#edges");
   await page.emulateMedia({ colorScheme: "light" });
   await page.setViewportSize({ width: 1024, height: 768 });
   await page.waitForTimeout(700);

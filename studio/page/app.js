@@ -110,6 +110,8 @@ function showState() {
 const recent = [];
 function showFrame() {
   $("waiting").hidden = true;
+  // Settings change before the first frame with them comes.
+  if (compared !== frame.sides.length > 1) showView();
   const grown = canvas.width !== frame.width || canvas.height !== frame.height;
   redraw();
   if (grown) zoom.fit();
@@ -161,17 +163,21 @@ function setView(name) {
   look.view = name;
   check($("views"), VIEWS.indexOf(viewed()));
   tellView();
-  if (controls && state) showView();
+  showView();
   redraw();
 }
 /** Without this the studio sends nothing that the page cannot draw. */
 const tellView = () => link.send({ do: "look", abstraction: look.view === "abstraction" });
-/** What follows from view and state: the divider, and which properties matter. */
+/** Whether the frame on show has two sides. */
+let compared = false;
+/** What follows from view, state and frame: the divider, and which properties matter. */
 function showView() {
-  const may = look.view === "abstraction" && !state.compare;
+  if (!controls || !state) return;
+  compared = frame?.sides.length > 1;
+  const may = look.view === "abstraction" && !compared;
   $("beside-switch").hidden = !may;
   look.beside = may && $("beside").checked;
-  divider.show(state.compare ? ["A", "B"] : look.beside ? ["Abstraction", "Mean colors"] : null);
+  divider.show(compared ? ["A", "B"] : look.beside ? ["Abstraction", "Mean colors"] : null);
   controls.show({ ...state.values[edited], overlay: viewed().overlay });
   filter();
 }
