@@ -158,7 +158,7 @@ test("the abstraction is the element's own picture, beside mean colors of the sa
   assert.ok(!await page.locator("#beside").isVisible());
   await page.uncheck("#compare");
   await framed(page, (studio) => studio.frame.sides.length === 1);
-  // What nobody looks at is not sent.
+  // The drawing is no longer sent once the view is another.
   await page.keyboard.press("2");
   await page.keyboard.press(".");
   await framed(page, (studio) => studio.frame.sides[0].abstraction === null);

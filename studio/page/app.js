@@ -166,11 +166,11 @@ function setView(name) {
   showView();
   redraw();
 }
-/** Without this the studio sends nothing that the page cannot draw. */
+/** The studio draws and sends the abstraction for those alone who say that they look at it. */
 const tellView = () => link.send({ do: "look", abstraction: look.view === "abstraction" });
-/** Whether the frame on show has two sides. */
+/** True if the frame on show has two sides. */
 let compared = false;
-/** What follows from view, state and frame: the divider, and which properties matter. */
+/** Shows the divider and the properties that matter for view, state and frame. */
 function showView() {
   if (!controls || !state) return;
   compared = frame?.sides.length > 1;

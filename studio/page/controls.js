@@ -37,7 +37,7 @@ export class Controls {
     root.replaceChildren(usual, others, restarting);
   }
 
-  /** Shows values, `overlay` among them, and puts what has no effect with them out of the way. */
+  /** Shows values, the view's `overlay` among them, and puts properties without effect out of the way. */
   show(values) {
     this.#values = values;
     for (const [name, row] of this.#rows) {

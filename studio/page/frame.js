@@ -48,7 +48,7 @@ export class Side {
     this.motion = records("motion");
     this.pairs = records("neighbors");
     this.events = records("events");
-    /** What the element drew; null where this page does not look at it. */
+    /** The element's own drawing; null unless this page looks at it. */
     this.abstraction = null;
   }
 
@@ -131,12 +131,12 @@ export async function readFrame(buffer, layouts) {
   };
 }
 
-/** Gives the memory of a frame's pictures back. */
+/** Frees the pictures of a frame. */
 export function closeFrame({ picture, sides }) {
   for (const bitmap of [picture, ...sides.map((side) => side.abstraction)]) bitmap?.close();
 }
 
-/** The frame with pictures of its own, for whoever keeps it. */
+/** A copy of a frame, which keeps its pictures when the frame is closed. */
 export async function copyFrame(frame) {
   const sides = frame.sides.map(async (side) => {
     const abstraction = side.abstraction && await createImageBitmap(side.abstraction);

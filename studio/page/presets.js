@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 // Settings to begin with, and a person's own, which the browser keeps.
 
-/** What differs from the defaults, and the view that shows it where not all do. */
+/** Values that differ from the defaults, and the view to choose, if they show in that one alone. */
 const BUNDLED = [
   { name: "Defaults", values: {} },
   { name: "Fine", values: { "superpixel-size": 10 } },

@@ -15,7 +15,7 @@ const HELD: [(&str, &str); 5] = [
     ("events", "true"),
 ];
 
-/// The overlay that the page cannot draw from labels and colors.
+/// The overlay that the page cannot draw by itself.
 pub const ABSTRACTION: &str = "abstraction";
 
 /// Properties that only the command line sets: other devices of the machine may be in use by others. `backend` stays

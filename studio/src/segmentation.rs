@@ -23,7 +23,7 @@ pub struct Segmentation {
     pub time_us: u64,
     /// Time of each stage, if the backend reports it.
     pub stages: Vec<(String, u64)>,
-    /// What the element drew, in the frame's caps; only where somebody looks at it.
+    /// The frame with the element's drawing, if somebody looks at it.
     pub drawn: Option<gst::Buffer>,
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MPL-2.0
-//! What the element draws, as viewers get it who look at it: exact, of the frame that came with it, and of no cost for others.
+//! The element's drawing as viewers get it: exact, of the frame that it came with, and at no cost for those who do not look.
 
 mod common;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use common::{Frame, Viewer, small_clip, studio_of};
+use common::{Frame, Viewer, small_clip, studio, studio_of};
 use gst::prelude::*;
 use gstsuperpixel::meta::SuperpixelMeta;
 use serde_json::json;
@@ -15,7 +15,7 @@ use superpixel_studio::source::Source;
 
 /// Longer than a frame takes on a machine with other work.
 const QUIET: Duration = Duration::from_millis(1500);
-/// Nothing eases, so that a drawing does not depend on when somebody began to look.
+/// Without easing a drawing does not depend on when somebody began to look.
 const STEADY: [&str; 2] = ["superpixels=100", "steadiness=0"];
 
 async fn small_studio(folder: &std::path::Path, properties: &[&str]) -> Running {
@@ -129,12 +129,46 @@ async fn a_paused_picture_is_drawn_for_whoever_comes_and_with_every_setting() {
     let inked = viewer.frame().await;
     assert!(inked.time() == drawn.time() && inked.labels(0) == drawn.labels(0));
     assert!(pixels(inked.drawn(0).unwrap()) != pixels(drawn.drawn(0).unwrap()), "no ink");
-    // It has the frame already, but not the picture.
+    // The other viewer has the frame already, without the drawing.
     while late.frame_within(QUIET).await.is_some() {}
     look(&mut late, true).await;
     let same = late.frame().await;
     assert!(same.number() == inked.number() && same.drawn(0) == inked.drawn(0));
     assert!(viewer.frame_within(QUIET).await.is_none(), "drawn again");
+    assert!(running.stop().await, "something hangs");
+}
+
+/// Share of pixels that have the mean color of their region, but for rounding.
+fn flat(viewer: &Viewer, frame: &Frame) -> f64 {
+    let means = viewer.column(frame, "table", "mean_rgb");
+    let (labels, drawn) = (frame.labels(0), pixels(frame.drawn(0).unwrap()));
+    let is_mean = |(label, pixel): (&u16, &[u8])| {
+        let mean = &means[3 * usize::from(*label)..][..3];
+        mean.iter().zip(pixel).all(|(mean, &value)| (mean - f64::from(value)).abs() <= 4.0)
+    };
+    labels.iter().zip(drawn.chunks(3)).filter(|pair| is_mean((pair.0, pair.1))).count() as f64
+        / labels.len() as f64
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn colors_do_not_ease_in_a_paused_picture() {
+    let running = studio(&["superpixels=300", "ink=0", "steadiness=100"]).await;
+    let mut viewer = Viewer::new(&running.address()).await;
+    look(&mut viewer, true).await;
+    viewer.frame_until("a drawing", |frame| frame.drawn(0).is_some()).await;
+    viewer.send(json!({ "do": "pause", "on": true })).await;
+    viewer.until("pause", |state| state["paused"] == true).await;
+    while viewer.frame_within(QUIET).await.is_some() {}
+    viewer.send(json!({ "do": "set", "side": "a", "name": "shading", "value": true })).await;
+    viewer.send(json!({ "do": "set", "side": "a", "name": "outline-smoothness", "value": 1.0 })).await;
+    let shaded = viewer.frame().await;
+    while viewer.frame_within(QUIET).await.is_some() {}
+    viewer.send(json!({ "do": "set", "side": "a", "name": "shading", "value": false })).await;
+    let plain = viewer.frame().await;
+    let shares = [flat(&viewer, &shaded), flat(&viewer, &plain)];
+    assert!(shares[1] > shares[0] + 0.3, "{shares:?}");
+    assert_eq!(viewer.state["values"][0]["steadiness"], 100.0);
+    assert!(viewer.state["problem"].is_null(), "{}", viewer.state["problem"]);
     assert!(running.stop().await, "something hangs");
 }
 

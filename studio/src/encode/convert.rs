@@ -26,12 +26,12 @@ struct Parts {
 }
 
 impl Converter {
-    /// Converts to such samples, and has an element encode them.
+    /// Converts to `samples`, which `encoder` then encodes.
     pub fn new(samples: gst::Caps, encoder: Option<Encoder>) -> Self {
         Self { samples, encoder, parts: None }
     }
 
-    /// Gives caps and bytes of what a sample becomes to `read`.
+    /// Converts a sample; `read` gets the caps and the bytes of the result.
     ///
     /// # Errors
     ///

@@ -65,7 +65,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// The bytes for a viewer: with what the element drew, where it `looks` at that and it is there.
+    /// The bytes for a viewer: with the element's drawing if it `looks` at that and the frame has one.
     pub fn bytes(&self, looks: bool) -> Bytes {
         self.drawn.as_ref().filter(|_| looks).unwrap_or(&self.plain).clone()
     }

@@ -56,7 +56,7 @@ impl PictureEncoder {
             let mut encoder = png::Encoder::new(&mut file, width, info.height());
             encoder.set_color(png::ColorType::Rgb);
             encoder.set_depth(png::BitDepth::Eight);
-            // A quarter of the time that zlib takes at its fastest, for a file as small.
+            // Takes a quarter of the time of zlib's fastest level, for a smaller file.
             encoder.set_compression(png::Compression::Fast);
             encoder.set_filter(png::Filter::Paeth);
             let mut writer = encoder.write_header().map_err(Problem::internal)?;

@@ -32,9 +32,9 @@ pub enum Kind {
     Svg,
 }
 
-/// What is to be written.
+/// An export that a viewer asked for.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Wanted {
+pub struct Order {
     /// With the settings of which element.
     pub side: Side,
     /// Value of the property `overlay`.
@@ -86,7 +86,7 @@ impl Exporter {
     /// # Errors
     ///
     /// A source without an end, a full disk, an overlay that the element does not have, a missing element.
-    pub fn start(&self, source: &Source, settings: &[Property], wanted: &Wanted) -> Result<(), Problem> {
+    pub fn start(&self, source: &Source, settings: &[Property], order: &Order) -> Result<(), Problem> {
         if source.is_live() {
             return Err(Problem::new("A live source has no end.", "Export a contact sheet instead."));
         }
@@ -100,7 +100,7 @@ impl Exporter {
             ));
         }
         let pipeline = gst::Pipeline::new();
-        let suffix = build(&pipeline, source, settings, wanted, &file)?;
+        let suffix = build(&pipeline, source, settings, order, &file)?;
         let ended = Arc::new(Mutex::new(None));
         if let Some(bus) = pipeline.bus() {
             let (ended, source) = (ended.clone(), source.clone());
@@ -111,7 +111,7 @@ impl Exporter {
                     }
                     gst::MessageView::Error(error) => {
                         let words = source.censored(error.error().message()).to_owned();
-                        // What follows from the first one says less.
+                        // The first error has the reason; later ones follow from it.
                         ended.lock().unwrap().get_or_insert(Err(words));
                     }
                     _ => {}
@@ -121,7 +121,7 @@ impl Exporter {
         }
         // If this fails, the bus has the reason.
         let _ = pipeline.set_state(gst::State::Playing);
-        let name = format!("superpixels-{}.{suffix}", wanted.overlay);
+        let name = format!("superpixels-{}.{suffix}", order.overlay);
         let export = Export { id, progress: 0.0, done: false, name, problem: None };
         *self.current.lock().unwrap() = Some(Running { export, pipeline, ended, file });
         Ok(())
@@ -210,7 +210,7 @@ fn build(
     pipeline: &gst::Pipeline,
     source: &Source,
     settings: &[Property],
-    wanted: &Wanted,
+    order: &Order,
     file: &File,
 ) -> Result<&'static str, Problem> {
     let first = source.add_to(pipeline)?;
@@ -219,10 +219,10 @@ fn build(
         property.apply(&element);
     }
     let unknown = || Problem::new("The element draws nothing of that name.", "Choose another view.");
-    properties::set_overlay(&element, &wanted.overlay).ok_or_else(unknown)?;
-    let (writes, suffix) = match wanted.kind {
+    properties::set_overlay(&element, &order.overlay).ok_or_else(unknown)?;
+    let (writes, suffix) = match order.kind {
         Kind::Video => video::writer(file)?,
-        Kind::Svg => svg::writer(&element, &wanted.overlay, file)?,
+        Kind::Svg => svg::writer(&element, &order.overlay, file)?,
     };
     let mut chain = vec![make("queue")?, element, make("queue")?];
     chain.extend(writes);

@@ -23,8 +23,8 @@ use crate::source::make;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Elements that write what follows from the metadata of `superpixel` into `file`, with the suffix of its name. That element is
-/// then to draw nothing.
+/// Elements that write drawings of the metadata of `superpixel` into `file`, with the suffix of its name. Stops that element
+/// from drawing, since its pixels are not used.
 pub fn writer(
     superpixel: &gst::Element,
     overlay: &str,
@@ -37,7 +37,7 @@ pub fn writer(
         labels.set_property("outline-smoothness", smoothness);
     }
     let archive = Archive { zip: ZipWriter::new(file.try_clone().map_err(Problem::internal)?), frames: 0 };
-    // Taken at the end; nothing follows then.
+    // Finishing consumes it, so it is taken out at the end of the stream.
     let archive = Arc::new(Mutex::new(Some(archive)));
     let ending = archive.clone();
     let add = move |sink: &gst_app::AppSink| {

@@ -23,7 +23,7 @@ const STUCK: Duration = Duration::from_secs(10);
 /// A viewer that does not take the last message for so long goes without it.
 const FAREWELL: Duration = Duration::from_millis(300);
 
-/// What is known of a viewer.
+/// A viewer's side of the connection.
 struct Viewer<'a> {
     seat: Seat<'a>,
     frames: watch::Receiver<Option<encode::Message>>,
@@ -136,7 +136,7 @@ impl Viewer<'_> {
     fn look(&mut self, abstraction: bool) {
         let begins = abstraction && !self.seat.looks();
         self.seat.look(abstraction);
-        // Where another viewer looks already, a paused picture would not come again by itself.
+        // A paused picture that was drawn for another viewer does not come again by itself.
         let is_there = || self.frames.borrow().as_ref().is_some_and(encode::Message::is_drawn);
         if begins && is_there() {
             self.frames.mark_changed();

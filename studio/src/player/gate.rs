@@ -18,7 +18,7 @@ const LATE: Duration = Duration::from_millis(80);
 const LOOK: Duration = Duration::from_millis(100);
 
 type Job = Box<dyn FnOnce() + Send>;
-/// Returns true while there are viewers, or such as look at something.
+/// Returns true while viewers need something: frames, or drawings on them.
 pub type Watched = Arc<dyn Fn() -> bool + Send + Sync>;
 
 #[derive(Default)]

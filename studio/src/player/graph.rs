@@ -110,13 +110,29 @@ impl Graph {
         Ok(graph)
     }
 
-    /// The element of a side.
-    pub fn element(&self, side: Side) -> Option<&gst::Element> {
-        let drawer = match side {
+    fn drawer(&self, side: Side) -> Option<&Drawer> {
+        match side {
             Side::A => Some(&self.a),
             Side::B => self.b.as_ref(),
-        };
-        drawer.map(|drawer| &drawer.element)
+        }
+    }
+
+    /// The element of a side.
+    pub fn element(&self, side: Side) -> Option<&gst::Element> {
+        self.drawer(side).map(|drawer| &drawer.element)
+    }
+
+    /// Sets a property of a side that may change from frame to frame.
+    pub fn apply(&self, side: Side, property: &Property) {
+        if let Some(Drawer { element, drawing }) = self.drawer(side) {
+            drawing.apply(element, property);
+        }
+    }
+
+    /// Takes back settings that a side's element refuses, as [`properties::take_back_refused`]. `None` where there is no such element.
+    pub fn take_back_refused(&self, side: Side, wanted: &mut [Property]) -> Option<Vec<String>> {
+        let Drawer { element, drawing } = self.drawer(side)?;
+        Some(drawing.take_back_refused(element, wanted))
     }
 
     /// Returns true if a message of the bus comes from one of the elements `superpixel`.
@@ -219,9 +235,9 @@ impl Drawer {
         let pad =
             |name| element.static_pad(name).ok_or_else(|| Problem::internal("superpixel without a pad"));
         let entering = drawing.clone();
-        pad("sink")?.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
-            if let Some(frame) = info.buffer() {
-                entering.keep(frame);
+        pad("sink")?.add_probe(gst::PadProbeType::BUFFER, move |pad, info| {
+            if let (Some(frame), Some(element)) = (info.buffer(), pad.parent_element()) {
+                entering.keep(&element, frame);
             }
             gst::PadProbeReturn::Ok
         });
@@ -230,7 +246,7 @@ impl Drawer {
             if let (Some(buffer), Some(element)) = (info.buffer_mut(), pad.parent_element()) {
                 match Segmentation::read(&element, buffer) {
                     Ok(mut segmentation) => {
-                        segmentation.drawn = leaving.take_off(buffer);
+                        segmentation.drawn = leaving.take_off(&element, buffer);
                         let mut waiting = waiting.lock().unwrap();
                         waiting.truncate(MOST_WAITING);
                         waiting.push_front((buffer.offset(), segmentation));

@@ -209,10 +209,10 @@ impl Stage {
         }
         self.draw();
         if self.exported.is_none_or(|at| at.elapsed() >= APART)
-            && let Some(wanted) = self.wanted.export.take()
+            && let Some(order) = self.wanted.export.take()
         {
-            let settings = &self.settings()[wanted.side as usize];
-            if let Err(problem) = self.exporter.start(&self.source, settings, &wanted) {
+            let settings = &self.settings()[order.side as usize];
+            if let Err(problem) = self.exporter.start(&self.source, settings, &order) {
                 self.state.problem = Some(problem);
             }
             self.exported = Some(Instant::now());
@@ -419,7 +419,7 @@ impl Stage {
                 self.wanted.anew = true;
             }
             Request::Export { side, overlay, kind } => {
-                self.wanted.export = Some(export::Wanted { side, overlay, kind });
+                self.wanted.export = Some(export::Order { side, overlay, kind });
             }
             Request::Cancel {} => {
                 self.wanted.export = None;
@@ -462,8 +462,8 @@ impl Stage {
                 continue;
             }
             let playing = self.properties.iter().any(|p| p.name == *name && p.playing);
-            match self.graph.as_ref().and_then(|graph| graph.element(side)) {
-                Some(element) if playing => property.apply(element),
+            match self.graph.as_ref().filter(|graph| graph.element(side).is_some()) {
+                Some(graph) if playing => graph.apply(side, &property),
                 Some(_) => anew = true,
                 None => {}
             }
@@ -484,9 +484,8 @@ impl Stage {
 
     /// Takes back the value that a side's element refuses in combination with its other settings.
     fn take_back_refused(&self, side: Side) -> Option<Problem> {
-        let element = self.graph.as_ref()?.element(side)?;
-        let refused =
-            properties::take_back_refused(element, &mut self.settings.lock().unwrap()[side as usize]);
+        let settings = &mut self.settings.lock().unwrap()[side as usize];
+        let refused = self.graph.as_ref()?.take_back_refused(side, settings)?;
         let what = format!("The element superpixel refused {}.", refused.join(", "));
         let advice = "It does not go together with another setting; switch that one off first.";
         (!refused.is_empty()).then(|| Problem::new(what, advice))
@@ -527,7 +526,7 @@ impl Stage {
         }
         let switch = graph.draw(is_wanted);
         graph.gate.between_frames(switch);
-        // Whoever no longer looks needs no other frame.
+        // A paused picture without its drawing is on show already.
         if is_wanted {
             graph.gate.repeat();
         }

@@ -16,7 +16,7 @@ pub struct Wanted {
     /// Another position.
     pub position: Option<gst::ClockTime>,
     /// A file of the whole source.
-    pub export: Option<export::Wanted>,
+    pub export: Option<export::Order>,
 }
 
 /// A start or a seek, from which on viewers see nothing until its first frame.

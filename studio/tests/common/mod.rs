@@ -125,7 +125,7 @@ impl Frame {
         &self.message[4 + length + start..][..bytes]
     }
 
-    /// What the element of a side drew, as it was sent; nothing for who does not look.
+    /// The drawing of a side as it was sent; none for viewers that do not look at it.
     pub fn drawn(&self, side: usize) -> Option<&[u8]> {
         self.sides()[side].get("abstraction").map(|place| self.section(place))
     }
