@@ -27,7 +27,9 @@ mod demo {
     /// Default of the demo: larger than the element's, so that regions can be seen on a contact sheet.
     const SUPERPIXEL_SIZE: &str = "superpixel-size=32";
     /// Overlays of the contact sheet, one a column.
-    const COLUMNS: [&str; 4] = ["none", "boundaries", "mean-color", "labels"];
+    const COLUMNS: [&str; 5] = ["none", "boundaries", "mean-color", "abstraction", "labels"];
+    /// Regions of the abstraction there, unless the command line merges: more look nearly like the original.
+    const ABSTRACTION_REGIONS: u32 = 300;
     /// Moments of the contact sheet, one a row.
     const ROWS: usize = 3;
     /// Width of a picture of the contact sheet in px.
@@ -365,7 +367,11 @@ mod demo {
         let source = gst_app::AppSrc::builder().caps(&caps).format(gst::Format::Time).build();
         let superpixel = make_superpixel(properties)?;
         superpixel.set_property_from_str("overlay", overlay);
-        if !properties.iter().any(|(name, _)| name == "boundary-width") {
+        let is_set = |names: &[&str]| properties.iter().any(|(name, _)| names.contains(&name.as_str()));
+        if overlay == "abstraction" && !is_set(&["regions", "merge"]) {
+            superpixel.set_property("regions", ABSTRACTION_REGIONS);
+        }
+        if !is_set(&["boundary-width"]) {
             // As wide as a pixel of the tile, or it fades away.
             let width = f64::from(info.width()) / f64::from(TILE_WIDTH);
             superpixel.set_property("boundary-width", (width.round() as u32).clamp(1, 8));

@@ -20,7 +20,7 @@ use pictures::{Buffer, Picture, clip};
 const ALL: Outputs = Outputs { table: true, neighbors: true, mean_color: true, linear_light: false };
 
 /// Functions that are compiled for every level.
-const FUNCTIONS: [&str; 17] = [
+const FUNCTIONS: [&str; 18] = [
     "add_region_body",
     "compare_sides_body",
     "density_row_body",
@@ -33,6 +33,7 @@ const FUNCTIONS: [&str; 17] = [
     "means_body",
     "predict_samples_body",
     "refine_row_body",
+    "settle_body",
     "slic_assign_band_body",
     "slic_label_band_body",
     "squared_difference_body",

@@ -167,7 +167,7 @@ test("the abstraction is the element's own picture, beside mean colors of the sa
 
 test("presets of the abstraction choose its view", async (t) => {
   const page = await open(t);
-  for (const [name, regions] of [["Poster", 80], ["Ink", 400], ["Watercolor", 800], ["Stained glass", 200], ["Low detail", 60]]) {
+  for (const [name, regions] of [["Poster", 150], ["Ink", 400], ["Watercolor", 800], ["Stained glass", 200], ["Low detail", 60]]) {
     await page.keyboard.press("1");
     await page.click(`#presets button:text-is('${name}')`);
     await framed(page, (studio, regions) => studio.frame.sides[0].regions === regions && studio.frame.sides[0].abstraction, regions);

@@ -13,7 +13,7 @@ const BUNDLED = [
   { name: "LSC", values: { algo: "lsc", "superpixel-size": 24 } },
   {
     name: "Poster", view: "abstraction",
-    values: { superpixels: 1500, regions: 80, refine: 1, shading: false, ink: 0, "outline-smoothness": 4 },
+    values: { superpixels: 1500, regions: 150, refine: 1, palette: 12, ink: 0, "outline-smoothness": 3 },
   },
   { name: "Ink", view: "abstraction", values: { superpixels: 1500, regions: 400, shading: false, ink: 3 } },
   {

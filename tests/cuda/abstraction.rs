@@ -106,7 +106,7 @@ fn with_something_moving(info: FrameInfo, seed: u64, frame: usize) -> Buffer {
     for plane in &mut buffer.planes {
         let (count, from) = (plane.len(), plane.len() / 40 * frame);
         for (i, byte) in plane.iter_mut().enumerate() {
-            *byte ^= u8::from(hash((i + count * frame) as u64) % 8 == 0);
+            *byte ^= u8::from(hash((i + count * frame) as u64).is_multiple_of(8));
             if (from..from + count / 12).contains(&i) {
                 *byte = !*byte;
             }

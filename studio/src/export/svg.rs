@@ -104,7 +104,12 @@ fn draw(map: &gst_video::VideoFrameRef<&gst::BufferRef>, table: &[Region]) -> Re
     let style = |label: u32| {
         let region = &table[label as usize];
         let [r, g, b, _] = region.mean_rgb;
-        Style { label: label.into(), id: Some(format!("track-{}", region.track_id)), color: [r, g, b] }
+        Style {
+            label: label.into(),
+            id: Some(format!("track-{}", region.track_id)),
+            color: [r, g, b],
+            gradient: None,
+        }
     };
     let drawing = Drawing { fill: Some(&style), seam: SEAM, lines: None };
     Ok(Outlines::new(&labels, geometry, TOLERANCE)?.svg(&drawing))
