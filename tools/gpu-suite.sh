@@ -6,7 +6,8 @@
 #   parity    CPU and CUDA give the same, test by test
 #   jit       the short set of it with kernels that the driver compiles
 #   element   the elements' own tests, on the GPU
-#   clips     temporal mode over the clips of $SUPERPIXEL_CLIPS: H.264 in MP4, or folders of pictures; skipped without
+#   clips     temporal mode and the abstraction over the clips of $SUPERPIXEL_CLIPS: H.264 in MP4, or folders of pictures; skipped
+#             without
 #   memcheck racecheck initcheck synccheck    compute-sanitizer over a short set of the CUDA tests,
 #             memcheck over the elements' own, too
 #   pipelines the elements on a real clip: CUDA against CPU byte by byte, CUDA memory, two elements at once
@@ -97,7 +98,7 @@ clips() {
             (cd "$scratch/clips/$name/$name" && gst-launch-1.0 -q filesrc location=/dev/fd/3 ! qtdemux ! h264parse ! openh264dec ! \
                 videoconvert ! jpegenc quality=90 ! multifilesink location=%05d.jpg) 3<"$clip" || { echo "$name: not decoded"; status=1; continue; }
         fi
-        SUPERPIXEL_CLIPS=$scratch/clips/$name "$here/tests/cuda" temporal::clips_of_a_folder >"$scratch/clips/$name.log" 2>&1 &
+        SUPERPIXEL_CLIPS=$scratch/clips/$name "$here/tests/cuda" clips_of_a_folder >"$scratch/clips/$name.log" 2>&1 &
         processes+=("$!:$name")
     done
     for process in "${processes[@]}"; do

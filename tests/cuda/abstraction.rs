@@ -2,6 +2,7 @@
 //! The drawing `abstraction` on the CUDA backend against the CPU backend: every byte of every format.
 
 use crate::both::{Both, compare};
+use crate::clips;
 use crate::device::{device, short};
 use crate::pictures::{Buffer, PICTURES, Picture, SHAPES, clip, hash};
 use gstsuperpixel::algo::{AlgorithmParams, lsc, quickshift, slic};
@@ -137,6 +138,24 @@ fn still_clips_of_every_format_match_cpu() {
                 false => buffer,
             };
             both.compare(&buffer, &drawing);
+        }
+    }
+}
+
+#[test]
+fn clips_of_a_folder_match_cpu() {
+    let Some(clips) = clips::of_folder("abstraction::clips_of_a_folder_match_cpu") else { return };
+    let Some(cuda) = device("abstraction::clips_of_a_folder_match_cpu") else { return };
+    for (name, frames) in clips {
+        for (regions, palette) in [(400, 0), (120, 12)] {
+            let hierarchy = hierarchy::Params { regions, ..Default::default() };
+            let params = Params { superpixels: 1500, temporal: true, hierarchy, ..Params::default() };
+            let drawing = drawing(abstraction::Params { palette, ..Default::default() });
+            let mut both: Option<Both> = None;
+            for buffer in frames.iter().take(40).map(|frame| clips::frame(frame)) {
+                both.get_or_insert_with(|| Both::new(&cuda, &params, buffer.info, &name))
+                    .compare(&buffer, &drawing);
+            }
         }
     }
 }

@@ -27,6 +27,7 @@ mod arrays;
 mod async_depth;
 #[cfg(feature = "gst")]
 mod bad_buffers;
+mod clips;
 #[cfg(feature = "gst")]
 mod colorimetry;
 mod context;

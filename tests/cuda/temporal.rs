@@ -7,6 +7,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::clips;
 use crate::device::{device, short};
 use crate::pictures::{Buffer, PICTURES, clip, hash};
 use gstsuperpixel::algo::{AlgorithmParams, lsc, quickshift, slic};
@@ -293,36 +294,19 @@ fn drawn_clips_match_cpu() {
 
 #[test]
 fn clips_of_a_folder_match_cpu() {
-    let Some(folder) = std::env::var_os("SUPERPIXEL_CLIPS").filter(|folder| !folder.is_empty()) else {
-        println!("clips_of_a_folder_match_cpu: skipped: SUPERPIXEL_CLIPS names no folder");
-        return;
-    };
+    let Some(clips) = clips::of_folder("clips_of_a_folder_match_cpu") else { return };
     let Some(cuda) = device("clips_of_a_folder_match_cpu") else { return };
-    let mut seen = 0;
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let pictures = std::fs::read_dir(&path).into_iter().flatten().map(|entry| entry.unwrap().path());
-        let mut pictures: Vec<_> =
-            pictures.filter(|p| p.extension().is_some_and(|e| e == "jpg" || e == "png")).collect();
-        pictures.sort();
+    for (name, frames) in clips {
         let exactly = hierarchy::Params { regions: 50, levels: true, ..Default::default() };
         let plain = algorithms().map(|algorithm| Params { superpixels: 600, ..temporal(16, algorithm) });
         let merged = plain.clone().map(|params| Params { hierarchy: exactly.clone(), ..params });
         for params in plain.into_iter().chain(merged) {
             let mut pair: Option<Pair> = None;
-            for picture in &pictures {
-                let picture = image::open(picture).unwrap().to_rgb8();
-                let geometry = Geometry::new(picture.width(), picture.height()).unwrap();
-                let info = FrameInfo::new(geometry, PixelFormat::Rgb);
-                let strides = vec![3 * picture.width() as usize];
-                let buffer = Buffer { info, planes: vec![picture.into_raw()], strides, mask: None };
-                pair.get_or_insert_with(|| Pair::new(&cuda, &params, info, &path.display().to_string()))
-                    .compare(&buffer);
-                seen += 1;
+            for buffer in frames.iter().map(|frame| clips::frame(frame)) {
+                pair.get_or_insert_with(|| Pair::new(&cuda, &params, buffer.info, &name)).compare(&buffer);
             }
         }
     }
-    assert!(seen > 0, "no folder of pictures in the folder");
 }
 
 /// The next frame starts from the map before refinement, with merging and without.
