@@ -345,7 +345,7 @@ mod tests {
         let crop = |picture: &image::RgbImage, (left, top): (u32, u32)| {
             image::imageops::crop_imm(picture, left, top, geometry.width, geometry.height).to_image()
         };
-        let mut crops: Vec<_> = [(20, 30), (150, 100), (330, 180)].map(|at| crop(&film, at)).into();
+        let mut crops: Vec<_> = [(20, 30), (150, 100), (280, 140)].map(|at| crop(&film, at)).into();
         if let Some(folder) = std::env::var_os("SUPERPIXEL_IMAGES") {
             for file in std::fs::read_dir(folder).unwrap() {
                 let path = file.unwrap().path();
