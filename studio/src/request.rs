@@ -6,14 +6,22 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use crate::export::Kind;
-
 /// Bytes of the longest request.
 pub const LONGEST: usize = 8192;
 /// Requests that a viewer may send at once.
 pub const BURST: f64 = 200.0;
 /// Requests a second that a viewer may send from then on.
 const RATE: f64 = 100.0;
+
+/// What an export writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileKind {
+    /// A video that the element has drawn on.
+    Video,
+    /// A zip archive with the regions of each frame as an SVG drawing.
+    Svg,
+}
 
 /// One of two settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,7 +99,7 @@ pub enum Request {
         /// Value of the property `overlay`.
         overlay: String,
         /// Which file.
-        kind: Kind,
+        kind: FileKind,
     },
     /// Gives up the export.
     Cancel {},

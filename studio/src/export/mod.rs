@@ -11,26 +11,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use gst::prelude::*;
-use serde::Deserialize;
 
 use crate::problem::Problem;
 use crate::properties::{self, Property};
-use crate::request::Side;
+use crate::request::{FileKind, Side};
 use crate::source::{Source, make};
 use crate::state::Export;
 
 /// Bytes that an export leaves free on its disk.
 pub const SPARE: u64 = 512 << 20;
-
-/// Kinds of files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// A video that the element has drawn on.
-    Video,
-    /// A zip archive with the regions of each frame as an SVG drawing.
-    Svg,
-}
 
 /// An export that a viewer asked for.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,7 +29,7 @@ pub struct Order {
     /// Value of the property `overlay`.
     pub overlay: String,
     /// Which file.
-    pub kind: Kind,
+    pub kind: FileKind,
 }
 
 /// The last export only: its file goes when the next one starts, and with the studio.
@@ -221,8 +210,8 @@ fn build(
     let unknown = || Problem::new("The element draws nothing of that name.", "Choose another view.");
     properties::set_overlay(&element, &order.overlay).ok_or_else(unknown)?;
     let (writes, suffix) = match order.kind {
-        Kind::Video => video::writer(file)?,
-        Kind::Svg => svg::writer(&element, &order.overlay, file)?,
+        FileKind::Video => video::writer(file)?,
+        FileKind::Svg => svg::writer(&element, &order.overlay, file)?,
     };
     let mut chain = vec![make("queue")?, element, make("queue")?];
     chain.extend(writes);
