@@ -14,7 +14,7 @@ const PALETTE: &str = "palette";
 /// Most colors.
 pub(crate) const MOST_COLORS: usize = 64;
 /// Rounds in which regions choose colors and these become their means, where a palette is found.
-pub(crate) const ROUNDS: usize = 8;
+const ROUNDS: usize = 8;
 /// A region keeps its color until another one's squared distance is below this many quarters of that one's.
 const KEPT_QUARTERS: u32 = 3;
 /// The color of a region that has none.

@@ -4,7 +4,7 @@
 use rayon::prelude::*;
 
 use super::moments::sample_step;
-use super::rule::Rule;
+use super::rule::{PX, Rule};
 use crate::cpu::Cpu;
 use crate::cpu::level::by_level;
 use crate::cpu::memory::{self, Array};
@@ -14,13 +14,13 @@ use crate::image::{Frame, FrameInfo, Geometry, PIECE, RowCodes};
 /// Side of the cells whose mean colors are compared.
 pub(crate) const CELL: usize = 4;
 /// Change of a cell's mean color from which on it moves, on the scale of 16 bits: 16 codes of 8 bits.
-pub(crate) const MOVED: u32 = 1 << 12;
+const MOVED: u32 = 1 << 12;
 /// Drawn pixels stay where they would change by no more than this: 2 codes of 8 bits.
-pub(crate) const LITTLE: i32 = 1 << 9;
+const LITTLE: i32 = 1 << 9;
 /// All of a change.
-pub(crate) const WHOLE: u32 = 256;
+const WHOLE: u32 = PX as u32;
 /// Frames without motion are counted so far.
-pub(crate) const LONGEST: u16 = 255;
+const LONGEST: u16 = 255;
 
 /// Name of the state in errors about memory.
 const STATE: &str = "still pixels";
