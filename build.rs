@@ -52,9 +52,16 @@ mod kernels {
         is_const: bool,
     }
 
+    #[derive(PartialEq)]
+    struct Parameters {
+        own: Vec<Parameter>,
+        /// Whether behind these stands `Batch batch`, which the launch gives.
+        is_batched: bool,
+    }
+
     struct Kernel {
         name: String,
-        parameters: Vec<Parameter>,
+        parameters: Parameters,
     }
 
     /// Writes kernels.rs to the folder of the build.
@@ -122,8 +129,11 @@ mod kernels {
             let head = text.trim_start().strip_prefix("__launch_bounds__(")?.split_once(')')?.1;
             let (name, rest) = head.split_once('(')?;
             let (list, _) = rest.split_once(')')?;
-            let parameters = list.split(',').map(|text| parameter(text, typedefs)).collect::<Option<_>>()?;
-            Some(Kernel { name: name.trim().to_string(), parameters })
+            let mut own: Vec<_> =
+                list.split(',').map(|text| parameter(text, typedefs)).collect::<Option<_>>()?;
+            let is_batched = own.last().is_some_and(|last| last.element == "Batch");
+            own.truncate(own.len() - usize::from(is_batched));
+            Some(Kernel { name: name.trim().to_string(), parameters: Parameters { own, is_batched } })
         };
         read().unwrap_or_else(|| {
             panic!("kernels/{file}.cu: cannot read `KERNEL {}`", text.lines().next().unwrap_or_default())
@@ -167,10 +177,12 @@ mod kernels {
 
     fn write_kernel(constant: &str, kernel: &Kernel, out: &mut String) {
         let by_reference = |p: &Parameter| !p.is_pointer && rust_type(&p.element).is_none();
-        let borrows = kernel.parameters.iter().any(by_reference);
+        let Parameters { own, is_batched } = &kernel.parameters;
+        let borrows = own.iter().any(by_reference);
         let lifetimes = if borrows { " ['a, 'static]" } else { "" };
-        let _ = writeln!(out, "kernel!({} of {constant}{lifetimes} {{", kernel.name);
-        for parameter in &kernel.parameters {
+        let batched = u32::from(*is_batched);
+        let _ = writeln!(out, "kernel!({} of {constant}, batched {batched}{lifetimes} {{", kernel.name);
+        for parameter in own {
             let Parameter { name, element, is_pointer, is_const } = parameter;
             let rust = rust_type(element).unwrap_or(element);
             let (about, kind) = match (is_pointer, is_const) {

@@ -18,6 +18,35 @@
 // Records of the metadata.
 #include "records.cuh"
 
+// Batches.
+
+// Addresses of a frame in a batch.
+struct FramePlanes {
+  u8 *plane[3];    // as in `FrameArgs`
+  const u8 *mask;  // null where all is inside
+};
+ABI(FramePlanes, plane, 0);
+ABI(FramePlanes, mask, 24);
+ABI_SIZE(FramePlanes, 32);
+
+// Of some frames, as `list_planes` is given them.
+struct PlaneList {
+  FramePlanes frames[LISTED_FRAMES];
+};
+ABI(PlaneList, frames, 0);
+ABI_SIZE(PlaneList, 2048);
+
+// What a kernel finds its frame by, its last parameter; see kernels/batch.cuh. The launch adds it.
+struct Batch {
+  const FramePlanes *planes;  // [frames]; null for a frame by itself
+  u32 distance;               // bytes from a frame's memory to the next frame's
+  u32 unused;
+};
+ABI(Batch, planes, 0);
+ABI(Batch, distance, 8);
+ABI(Batch, unused, 12);
+ABI_SIZE(Batch, 16);
+
 // Frames and colors.
 
 // A frame in device memory and its own channels: R, G, B or Y, Cb, Cr; see `DeviceFrame::args` in src/cuda/frame.rs.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
 // Stage `ingest`: a frame of any format becomes packed features; mirrors src/ingest/cpu.rs.
+#include "batch.cuh"
 #include "features.cuh"
 #include "frame.cuh"
 
@@ -92,8 +93,10 @@ __device__ __forceinline__ void copy_tables(const uint4 *tables, u32 quads, uint
 // Race-free: every word of the three has one thread that writes it, and none is read here.
 KERNEL __launch_bounds__(INGEST_THREADS, 3)
     ingest(const uint4 *__restrict__ tables, u32 *__restrict__ features, u32 *__restrict__ samples,
-           u32 *__restrict__ clear, FrameArgs frame, IngestArgs args) {
+           u32 *__restrict__ clear, FrameArgs frame, IngestArgs args, Batch batch) {
   after_last_kernel(tables, args);
+  select_frame(batch, features, samples, clear);
+  select_planes(batch, frame);
   __shared__ uint4 words[WIDE_TABLE_QUADS];
   const u32 quads = frame.layout == LAYOUT_P010 ? WIDE_TABLE_QUADS : TABLE_QUADS;
   copy_tables(tables, quads, words);
@@ -108,8 +111,10 @@ KERNEL __launch_bounds__(INGEST_THREADS, 3)
 // In: tables of the space, those of the codes [65536] behind the curve.
 KERNEL __launch_bounds__(INGEST_THREADS, 3)
     ingest_wide(const uint4 *__restrict__ tables, u32 *__restrict__ features, u32 *__restrict__ samples,
-                u32 *__restrict__ clear, FrameArgs frame, IngestArgs args) {
+                u32 *__restrict__ clear, FrameArgs frame, IngestArgs args, Batch batch) {
   after_last_kernel(tables, args);
+  select_frame(batch, features, samples, clear);
+  select_planes(batch, frame);
   __shared__ uint4 words[CURVE_QUADS];
   copy_tables(tables, CURVE_QUADS, words);
   const u32 first = blockIdx.x * INGEST_THREADS + threadIdx.x, all = gridDim.x * INGEST_THREADS;
@@ -122,8 +127,10 @@ KERNEL __launch_bounds__(INGEST_THREADS, 3)
 // Both for frames that have no code of their own. The first is for those of at most 10 bits.
 KERNEL __launch_bounds__(INGEST_THREADS, 3)
     ingest_any(const uint4 *__restrict__ tables, u32 *__restrict__ features, u32 *__restrict__ samples,
-               u32 *__restrict__ clear, FrameArgs frame, IngestArgs args) {
+               u32 *__restrict__ clear, FrameArgs frame, IngestArgs args, Batch batch) {
   after_last_kernel(tables, args);
+  select_frame(batch, features, samples, clear);
+  select_planes(batch, frame);
   __shared__ uint4 words[WIDE_TABLE_QUADS];
   copy_tables(tables, frame.neutral > 128 ? WIDE_TABLE_QUADS : TABLE_QUADS, words);
   const u32 first = blockIdx.x * INGEST_THREADS + threadIdx.x, all = gridDim.x * INGEST_THREADS;
@@ -135,8 +142,10 @@ KERNEL __launch_bounds__(INGEST_THREADS, 3)
 
 KERNEL __launch_bounds__(INGEST_THREADS, 3)
     ingest_any_wide(const uint4 *__restrict__ tables, u32 *__restrict__ features, u32 *__restrict__ samples,
-                    u32 *__restrict__ clear, FrameArgs frame, IngestArgs args) {
+                    u32 *__restrict__ clear, FrameArgs frame, IngestArgs args, Batch batch) {
   after_last_kernel(tables, args);
+  select_frame(batch, features, samples, clear);
+  select_planes(batch, frame);
   __shared__ uint4 words[CURVE_QUADS];
   copy_tables(tables, CURVE_QUADS, words);
   const u32 first = blockIdx.x * INGEST_THREADS + threadIdx.x, all = gridDim.x * INGEST_THREADS;
@@ -150,8 +159,10 @@ KERNEL __launch_bounds__(INGEST_THREADS, 3)
 // In: range, code of black and factor to white.
 KERNEL __launch_bounds__(INGEST_THREADS, 3)
     ingest_stretched(const uint4 *__restrict__ tables, u32 *__restrict__ features, u32 *__restrict__ samples,
-                     u32 *__restrict__ clear, FrameArgs frame, IngestArgs args, const i32 *__restrict__ range) {
+                     u32 *__restrict__ clear, FrameArgs frame, IngestArgs args, const i32 *__restrict__ range, Batch batch) {
   after_last_kernel(tables, range);
+  select_frame(batch, features, samples, clear, range);
+  select_planes(batch, frame);
   __shared__ uint4 words[CURVE_QUADS];
   copy_tables(tables, CURVE_QUADS, words);
   const u32 first = blockIdx.x * INGEST_THREADS + threadIdx.x, all = gridDim.x * INGEST_THREADS;

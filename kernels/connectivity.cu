@@ -3,6 +3,7 @@
 // src/post/connectivity/cpu.rs. The result does not depend on the order in which threads run: unions keep the lowest
 // key, sums are integers, selections are minima.
 #include "absorb.cuh"
+#include "batch.cuh"
 #include "largest.cuh"
 #include "numbering.cuh"
 
@@ -13,8 +14,9 @@
 // [MARK_GROUPS + words], zero.
 // Race-free: parents change by compare-and-swap to lower keys only, so that sets do not depend on the order; keys and clusters are
 // only read.
-KERNEL __launch_bounds__(BORDER_THREADS) connect_borders(Components c, Marks marks, ConnectArgs args) {
+KERNEL __launch_bounds__(BORDER_THREADS) connect_borders(Components c, Marks marks, ConnectArgs args, Batch batch) {
   beside_last_kernel(c, args);
+  select_frame(batch, c, marks);
   const u32 vertical = (args.width - 1) / TILE * args.height, all = args.border_pairs;
   const u32 i = blockIdx.x * BORDER_THREADS + threadIdx.x, lane = lane_id();
   for (u32 word = i; word < MARK_GROUPS + args.words; word += gridDim.x * BORDER_THREADS) marks.groups[word] = 0;
@@ -80,8 +82,10 @@ KERNEL __launch_bounds__(BORDER_THREADS) connect_borders(Components c, Marks mar
 // Out: selections of every component, none; sums [components].
 // Race-free: a component that is no root is emptied by its own thread, and roots get what it held by integer atomics; which
 // component is a root does not change here.
-KERNEL __launch_bounds__(CONNECT_THREADS) connect_move_sums(Components c, Selections selections, ConnectArgs args) {
+KERNEL __launch_bounds__(CONNECT_THREADS) connect_move_sums(Components c, Selections selections, ConnectArgs args,
+                                                            Batch batch) {
   beside_last_kernel(c, args);
+  select_frame(batch, c, selections);
   const u32 components = c.counters[COMPONENTS];
   for (u32 i = FIRST; args.connectivity && i < components; i += ALL) clear_selections(selections, c.sums[i].key);
   wait_for_last_kernel();
@@ -101,8 +105,10 @@ KERNEL __launch_bounds__(CONNECT_THREADS) connect_move_sums(Components c, Select
 // Race-free: nothing is joined here, and minima and maxima do not depend on the order; bits are set by whoever sees the component, and
 // read as if they were clear.
 KERNEL __launch_bounds__(CONNECT_THREADS)
-    connect_select_first(Components c, Selections selections, uint2 *small, Continued continued, ConnectArgs args) {
+    connect_select_first(Components c, Selections selections, uint2 *small, Continued continued, ConnectArgs args,
+                         Batch batch) {
   beside_last_kernel(c, args);
+  select_frame(batch, c, selections, small, continued);
   __shared__ uint2 kept[CONNECT_THREADS];
   __shared__ u32 waiting, found, start;
   const uint2 asked = ask(c.edges, FIRST, 2 * pixels(args));
@@ -156,8 +162,9 @@ KERNEL __launch_bounds__(CONNECT_THREADS)
 // set to one by any block.
 // Race-free: nothing is joined here, and minima do not depend on the order.
 KERNEL __launch_bounds__(CONNECT_THREADS)
-    connect_select(Components c, Selections selections, uint2 *small, u32 round, ConnectArgs args) {
+    connect_select(Components c, Selections selections, uint2 *small, u32 round, ConnectArgs args, Batch batch) {
   beside_last_kernel(c, args);
+  select_frame(batch, c, selections, small);
   const uint2 asked = ask(small, FIRST, args.small_capacity);
   const PairList list = small_pairs(c, args, small);
   // True if the round before left small components.
@@ -195,8 +202,10 @@ __device__ __forceinline__ void list_late(const Late &late, u32 *counters, uint2
 // Race-free: nothing is joined here; whoever selects first, which an atomic tells one thread alone, lists a component; the
 // selections that are cleared are those of the other turn.
 KERNEL __launch_bounds__(CONNECT_THREADS)
-    connect_select_late(Components c, Selections selections, uint2 *small, Late late, Marks marks, u32 round, ConnectArgs args) {
+    connect_select_late(Components c, Selections selections, uint2 *small, Late late, Marks marks, u32 round, ConnectArgs args,
+                        Batch batch) {
   beside_last_kernel(c, args);
+  select_frame(batch, c, selections, small, late, marks);
   const uint2 asked = ask(small, FIRST, args.small_capacity);
   const u32 components = c.counters[COMPONENTS];
   const PairList list = small_pairs(c, args, small);
@@ -235,8 +244,10 @@ KERNEL __launch_bounds__(CONNECT_THREADS)
 // Out: parents, sums, keys; selections of the next round, none.
 // Race-free: a component's own thread alone writes its parent, and empties it; roots get sums by integer atomics and keys by minima;
 // where a selection leads does not depend on what has been joined meanwhile.
-KERNEL __launch_bounds__(CONNECT_THREADS, 6) connect_hook(Components c, Selections selections, u32 round, ConnectArgs args) {
+KERNEL __launch_bounds__(CONNECT_THREADS, 6) connect_hook(Components c, Selections selections, u32 round, ConnectArgs args,
+                                                          Batch batch) {
   beside_last_kernel(c, args);
+  select_frame(batch, c, selections);
   // The first half of a round changes nothing of it.
   const u32 components = c.counters[COMPONENTS];
   ComponentSums asked;
@@ -322,8 +333,10 @@ __device__ __forceinline__ void absorb(const Components &c, const ConnectArgs &a
 // region have one thread that writes them.
 KERNEL __launch_bounds__(NUMBER_THREADS)
     connect_number(Components c, Selections selections, uint2 *small, Late late, Marks marks, u16 *labels, RegionSums *regions,
-                   u32 *part_clusters, u32 round, ConnectArgs args) {
+                   u32 *part_clusters, u32 round, ConnectArgs args, Batch batch) {
   beside_last_kernel(c, args);
+  select_frame(batch, c, selections, small, late, marks, labels, regions);
+  select_some(batch, part_clusters);
   __shared__ NumberShared shared;
   // Roots as the rounds before left them: few are joined to others in what follows.
   u32 root = FIRST;
@@ -362,8 +375,10 @@ KERNEL __launch_bounds__(NUMBER_THREADS)
 // grid.
 KERNEL __launch_bounds__(NUMBER_THREADS)
     connect_fit(Components c, Selections selections, Marks marks, u16 *labels, RegionSums *regions, u32 *part_clusters,
-                ConnectArgs args) {
+                ConnectArgs args, Batch batch) {
   after_last_kernel(c, args);
+  select_frame(batch, c, selections, marks, labels, regions);
+  select_some(batch, part_clusters);
   __shared__ NumberShared shared;
   if (c.counters[REGIONS] <= args.max_regions) return;
   volatile u32 *flags = c.counters + REST;

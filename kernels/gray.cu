@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
 // Stage `ingest`, before it: the range of codes that a frame of 16-bit gray uses; mirrors src/ingest/mod.rs, which says what that is.
+#include "batch.cuh"
 #include "block.cuh"
 #include "frame.cuh"
 
@@ -12,8 +13,11 @@
 // In: the frame; mask [height][mask_stride] bytes, not 0 inside, null where all is.
 // In and out: counts [BINS], pixels in each group of codes, by atomic additions; zero before.
 // Race-free: counts are integers, added by atomics, in shared memory and then to those of all blocks.
-KERNEL __launch_bounds__(GRAY_THREADS) gray_count(const u8 *mask, u32 *counts, u32 mask_stride, FrameArgs frame) {
+KERNEL __launch_bounds__(GRAY_THREADS) gray_count(const u8 *mask, u32 *counts, u32 mask_stride, FrameArgs frame, Batch batch) {
   after_last_kernel(mask, frame);
+  select_frame(batch, counts);
+  select_planes(batch, frame);
+  select_mask(batch, mask);
   __shared__ u32 own[BINS];
   for (u32 i = threadIdx.x; i < BINS; i += GRAY_THREADS) own[i] = 0;
   __syncthreads();
@@ -46,8 +50,9 @@ __device__ __forceinline__ GrayRange widened(const GrayRange &used) {
 // In and out: counts [BINS], zero afterwards; range: code of black, factor to white, code of white; `follows`: that of the frame before is
 // there and this is its warm start.
 // Race-free: a thread reads and clears its own counts; one thread writes each end in shared memory, and one the range.
-KERNEL __launch_bounds__(1024) gray_range(u32 *counts, i32 *range, u32 follows) {
+KERNEL __launch_bounds__(1024) gray_range(u32 *counts, i32 *range, u32 follows, Batch batch) {
   after_last_kernel(counts, follows);
+  select_frame(batch, counts, range);
   const u32 EACH = BINS / 1024;
   __shared__ BlockScan<1024>::Shared scan;
   __shared__ GrayRange used;

@@ -2,6 +2,7 @@
 // Stage `hierarchy`: regions that touch are joined pair by pair until exactly as many are left as were asked for; mirrors
 // src/post/hierarchy. One pass over pixels finds what regions hold and where they touch; what follows goes over regions and pairs.
 // The result does not depend on the order in which threads run: sums are integers, selections are minima.
+#include "batch.cuh"
 #include "hierarchy.cuh"
 #include "regions.cuh"
 #include "select.cuh"
@@ -14,8 +15,10 @@
 // Race-free: a thread writes its own entries.
 KERNEL __launch_bounds__(MERGE_THREADS)
     hierarchy_start(Hierarchy h, const RegionSums *__restrict__ regions, const u32 *__restrict__ counters,
-                    const u32 *__restrict__ from, const u32 *__restrict__ merged, HierarchyArgs args) {
+                    const u32 *__restrict__ from, const u32 *__restrict__ merged, HierarchyArgs args, Batch batch) {
   after_last_kernel(h, args);
+  select_frame(batch, h, regions, counters);
+  select_some(batch, from, merged);
   const u32 count = counters[REGIONS], slots = slots_for(args, count);
   if (FIRST < HIERARCHY_COUNTS) h.counts[FIRST] = FIRST == SUPERPIXELS ? count : 0;
   for (u32 i = FIRST; i < count; i += ALL) {
@@ -156,8 +159,9 @@ __device__ __forceinline__ void add_touching(TouchingShared &shared, const PairT
 // regions and the table.
 KERNEL __launch_bounds__(TILE_THREADS)
     hierarchy_measure(Components c, const u16 *__restrict__ component_label, const u32 *__restrict__ features, Hierarchy h,
-                      HierarchyArgs args) {
+                      HierarchyArgs args, Batch batch) {
   after_last_kernel(c, args);
+  select_frame(batch, c, component_label, features, h);
   __shared__ TouchingShared shared;
   // Nothing is merged, so that nobody asks for pairs.
   if (h.counts[SUPERPIXELS] <= args.until) return;
@@ -325,8 +329,9 @@ __device__ __forceinline__ Cut find_cut(SelectJoin::Shared &shared, const Hierar
 // are only read, but for those of the next round; a region that joins is read and written by its own thread, its root, which does not
 // join, by atomic additions of integers; pairs take slots of the next table by compare-and-swap. All blocks see the same numbers
 // behind a barrier, so that they go the same way; a number is cleared when all have read it, two rounds later.
-KERNEL __launch_bounds__(HIERARCHY_THREADS) hierarchy_rounds(Hierarchy h, u32 *counters, HierarchyArgs args) {
+KERNEL __launch_bounds__(HIERARCHY_THREADS) hierarchy_rounds(Hierarchy h, u32 *counters, HierarchyArgs args, Batch batch) {
   after_last_kernel(h, args);
+  select_frame(batch, h, counters);
   __shared__ SelectJoin::Shared shared;
   const u32 count = h.counts[SUPERPIXELS];
   u32 left = count, stage = count, round = 0, floor = 0, slots = slots_for(args, count);
@@ -371,8 +376,9 @@ KERNEL __launch_bounds__(HIERARCHY_THREADS) hierarchy_rounds(Hierarchy h, u32 *c
 // In: joins [regions], the cut.
 // Out: of `h` roots and lowest labels [regions].
 // Race-free: joins are only read; a thread writes its own label's root; the lowest of a root's labels is an atomic minimum.
-KERNEL __launch_bounds__(MERGE_THREADS) hierarchy_roots(Hierarchy h) {
+KERNEL __launch_bounds__(MERGE_THREADS) hierarchy_roots(Hierarchy h, Batch batch) {
   after_last_kernel(h);
+  select_frame(batch, h);
   const u32 count = h.counts[SUPERPIXELS];
   const Cut cut = load_cut(h);
   for (u32 i = FIRST; i < count; i += ALL) {
@@ -397,8 +403,9 @@ typedef BlockScan<NUMBER_THREADS> ScanWords;
 // In: of `h` roots and lowest labels [regions].
 // Out: of `h` roots, numbers of roots [regions], sums, zero [regions]; the number of regions.
 // Race-free: a thread reads and writes its own label's entries, and a warp its own word of the bitmap, which the last block reads.
-KERNEL __launch_bounds__(NUMBER_THREADS) hierarchy_number(Hierarchy h, u32 *__restrict__ counters) {
+KERNEL __launch_bounds__(NUMBER_THREADS) hierarchy_number(Hierarchy h, u32 *__restrict__ counters, Batch batch) {
   after_last_kernel(h, counters);
+  select_frame(batch, h, counters);
   const u32 count = h.counts[SUPERPIXELS], thread = threadIdx.x;
   for (u32 base = blockIdx.x * NUMBER_THREADS; base < count; base += ALL) {
     const u32 i = base + thread, lowest = i < count ? h.lowest[h.roots[i]] : NO_JOIN;
@@ -439,8 +446,10 @@ KERNEL __launch_bounds__(NUMBER_THREADS) hierarchy_number(Hierarchy h, u32 *__re
 // Out: labels [components], in place; of `h` sums of the regions to be.
 // Race-free: a thread writes its own component's label; integers, added by atomics.
 KERNEL __launch_bounds__(MERGE_THREADS)
-    hierarchy_label(Components c, Hierarchy h, u16 *__restrict__ component_label, const RegionSums *__restrict__ regions) {
+    hierarchy_label(Components c, Hierarchy h, u16 *__restrict__ component_label, const RegionSums *__restrict__ regions,
+                    Batch batch) {
   after_last_kernel(c, regions);
+  select_frame(batch, c, h, component_label, regions);
   const u32 components = c.counters[COMPONENTS], count = h.counts[SUPERPIXELS];
   for (u32 i = FIRST; i < components; i += ALL) {
     if (component_label[i] != NO_LABEL) component_label[i] = (u16)h.numbers[h.roots[component_label[i]]];
@@ -459,8 +468,9 @@ KERNEL __launch_bounds__(MERGE_THREADS)
 // Out: regions [regions].
 // Race-free: a thread writes its own region.
 KERNEL __launch_bounds__(MERGE_THREADS)
-    hierarchy_regions(Hierarchy h, RegionSums *__restrict__ regions, const u32 *__restrict__ counters) {
+    hierarchy_regions(Hierarchy h, RegionSums *__restrict__ regions, const u32 *__restrict__ counters, Batch batch) {
   after_last_kernel(h, counters);
+  select_frame(batch, h, regions, counters);
   const u32 count = counters[REGIONS];
   for (u32 i = FIRST; i < count; i += ALL) store_region(regions + i, region_of(h.sums[i].count, h.sums[i].color));
 }

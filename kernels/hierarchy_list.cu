@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 // The merges that the cut of stage `hierarchy` leaves out, in their order; mirrors `Graph::list_merges` of src/post/hierarchy. No two keys
 // are equal, so that the list does not depend on the order in which threads run.
+#include "batch.cuh"
 #include "block.cuh"
 #include "hierarchy.cuh"
 
@@ -9,8 +10,9 @@
 // In: of `h` joins [regions], the cut.
 // Out: keys, in any order, and in the counts of `h` how many.
 // Race-free: a warp takes places for its keys by an atomic addition, and a thread writes its own.
-KERNEL __launch_bounds__(MERGE_THREADS) hierarchy_keys(Hierarchy h, MergeList list) {
+KERNEL __launch_bounds__(MERGE_THREADS) hierarchy_keys(Hierarchy h, MergeList list, Batch batch) {
   after_last_kernel(h, list);
+  select_frame(batch, h, list);
   const u32 count = h.counts[SUPERPIXELS];
   const Cut cut = load_cut(h);
   for (u32 base = FIRST - lane_id(); base < count; base += ALL) {
@@ -34,8 +36,9 @@ KERNEL __launch_bounds__(MERGE_THREADS) hierarchy_keys(Hierarchy h, MergeList li
 // In: keys, how many; of `h` joins, areas, roots and numbers [regions].
 // Out: steps, their number.
 // Race-free: keys are only read; places differ as keys do.
-KERNEL __launch_bounds__(MERGE_THREADS) hierarchy_list(Hierarchy h, MergeList list) {
+KERNEL __launch_bounds__(MERGE_THREADS) hierarchy_list(Hierarchy h, MergeList list, Batch batch) {
   after_last_kernel(h, list);
+  select_frame(batch, h, list);
   const u32 total = h.counts[MERGES], lane = lane_id();
   if (FIRST == 0) *list.count = total;
   for (u32 first = FIRST / 32 * MERGES_A_WARP; first < total; first += ALL / 32 * MERGES_A_WARP) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
 // Pixels of another library's arrays, however they lie, become packed samples; see src/cuda/strided.rs.
-#include "common.cuh"
+#include "abi.cuh"
 
 template <class Code>
 __device__ __forceinline__ void pack(const u8 *from, u8 *to, i64 rows_apart, i64 pixels_apart, i64 channels_apart,
@@ -88,4 +88,15 @@ KERNEL __launch_bounds__(EXPORT_THREADS)
     out[i] = code;
   }
   if (is_bad) *bad = 1;
+}
+
+// Lists where the frames of a batch are, whose addresses come with the launch.
+// Grid: one block of LISTED_FRAMES, a frame a thread.
+// In: the addresses of `count` frames.
+// Out: list, from the frame `first` on.
+// Race-free: a thread writes its own entry.
+KERNEL __launch_bounds__(LISTED_FRAMES)
+    list_planes(FramePlanes *__restrict__ list, PlaneList given, u32 first, u32 count) {
+  after_last_kernel(list, count);
+  if (threadIdx.x < count) list[first + threadIdx.x] = given.frames[threadIdx.x];
 }

@@ -3,6 +3,7 @@
 // operations is part of the definition: single operations, never contracted, and explicit fused ones. Seeding and updating
 // are done by every block for the clusters that it needs, so a round is one launch.
 // From `__CUDA_ARCH__` 800 on `warp_sum` of common.cuh is one instruction.
+#include "batch.cuh"
 #include "components.cuh"
 #include "rounds.cuh"
 
@@ -93,16 +94,19 @@ __device__ __forceinline__ void find_mean(const u32 *__restrict__ samples, const
 // Race-free: sums are integers, added by atomics; the last block, which the ticket tells, reads them past its L1 cache when all
 // others have added theirs, and alone writes the mean.
 KERNEL __launch_bounds__(MEAN_THREADS)
-    lsc_mean(const u32 *__restrict__ samples, const u32 *__restrict__ color, Means *__restrict__ means, u32 count) {
+    lsc_mean(const u32 *__restrict__ samples, const u32 *__restrict__ color, Means *__restrict__ means, u32 count,
+             Batch batch) {
   after_last_kernel(samples, count);
+  select_frame(batch, samples, means);
   find_mean<false>(samples, color, means, count, count);
 }
 
 // `lsc_mean` for a frame with a mask; `counters` are the frame's.
 KERNEL __launch_bounds__(MEAN_THREADS)
     lsc_mean_masked(const u32 *__restrict__ samples, const u32 *__restrict__ color, Means *__restrict__ means,
-                    const u32 *__restrict__ counters, u32 count) {
+                    const u32 *__restrict__ counters, u32 count, Batch batch) {
   after_last_kernel(samples, count);
+  select_frame(batch, samples, means, counters);
   find_mean<true>(samples, color, means, count, counters[INSIDE]);
 }
 
@@ -483,8 +487,9 @@ KERNEL __launch_bounds__(ROUND_THREADS)
     lsc_assign(const u32 *__restrict__ features, const u32 *__restrict__ samples, const u32 *__restrict__ color,
                const u32 *__restrict__ px, const u32 *__restrict__ py, const Mean *__restrict__ mean,
                const Sums *__restrict__ sums, Sums *__restrict__ sums_out, Sums *__restrict__ sums_clear,
-               const Sums *__restrict__ old, Sums *__restrict__ out, u32 seeds, LscArgs args) {
+               const Sums *__restrict__ old, Sums *__restrict__ out, u32 seeds, LscArgs args, Batch batch) {
   beside_last_kernel(features, args);
+  select_frame(batch, features, samples, mean, sums, sums_out, sums_clear, old, out, args);
   const Pairs pairs = {color, px, py};
   assign(
       samples, color, px, py, mean, sums_out, args,
@@ -596,8 +601,9 @@ __device__ __forceinline__ void label_alone(const u32 *features, const u32 *colo
 KERNEL __launch_bounds__(LABEL_THREADS, 6)
     lsc_label(const u32 *__restrict__ features, const u32 *__restrict__ color, const u32 *__restrict__ px,
               const u32 *__restrict__ py, const Mean *__restrict__ mean, const Sums *__restrict__ sums,
-              const Sums *__restrict__ old, Components components, LscArgs args) {
+              const Sums *__restrict__ old, Components components, LscArgs args, Batch batch) {
   beside_last_kernel(features, args);
+  select_frame(batch, features, mean, sums, old, components);
   label_alone<LABEL_THREADS / 32>(features, color, px, py, mean, sums, old, components, args);
 }
 
@@ -605,8 +611,9 @@ KERNEL __launch_bounds__(LABEL_THREADS, 6)
 KERNEL __launch_bounds__(LABEL_THREADS_SMALL, 3)
     lsc_label_small(const u32 *__restrict__ features, const u32 *__restrict__ color, const u32 *__restrict__ px,
                     const u32 *__restrict__ py, const Mean *__restrict__ mean, const Sums *__restrict__ sums,
-                    const Sums *__restrict__ old, Components components, LscArgs args) {
+                    const Sums *__restrict__ old, Components components, LscArgs args, Batch batch) {
   beside_last_kernel(features, args);
+  select_frame(batch, features, mean, sums, old, components);
   label_alone<LABEL_THREADS_SMALL / 32>(features, color, px, py, mean, sums, old, components, args);
 }
 

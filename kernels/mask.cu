@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 // Stage `ingest`, second part, of frames that may have a mask: takes the colors of what is outside, and finds seeds inside; mirrors
 // src/ingest/cpu.rs and `seed_inside` of src/grid.rs.
+#include "batch.cuh"
 #include "grid.cuh"
 
 // Grid: any number of blocks of MASK_THREADS, a pixel a thread by turns.
@@ -9,8 +10,10 @@
 // before, by one atomic addition a warp.
 // Race-free: a pixel and its sample have one thread that writes them, and none is read here.
 KERNEL __launch_bounds__(MASK_THREADS)
-    mask_outside(const u8 *mask, u32 *features, u32 *samples, u32 *counters, u32 stride, GridArgs grid) {
+    mask_outside(const u8 *mask, u32 *features, u32 *samples, u32 *counters, u32 stride, GridArgs grid, Batch batch) {
   after_last_kernel(mask, grid);
+  select_frame(batch, features, samples, counters);
+  select_mask(batch, mask);
   u32 inside = 0;
   for (u32 i = FIRST; i < grid.width * grid.height; i += ALL) {
     const u32 y = i / grid.width, x = i - y * grid.width;
@@ -31,8 +34,9 @@ KERNEL __launch_bounds__(MASK_THREADS)
 // In: features [height][width].
 // Out: seeds [cells], column, and row in the upper half.
 // Race-free: a warp writes the seed of its own cell.
-KERNEL __launch_bounds__(MASK_THREADS) mask_seeds(const u32 *features, u32 *seeds, GridArgs grid) {
+KERNEL __launch_bounds__(MASK_THREADS) mask_seeds(const u32 *features, u32 *seeds, GridArgs grid, Batch batch) {
   after_last_kernel(features, grid);
+  select_frame(batch, features, seeds);
   const u32 k = FIRST / 32;
   if (k >= grid.nx * grid.ny) return;
   const u32 gy = k / grid.nx, gx = k - gy * grid.nx;

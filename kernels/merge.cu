@@ -3,6 +3,7 @@
 // src/post/merge/cpu.rs. It works on what connectivity leaves: the label of every component, pixels and features of every
 // region, and all pairs of components that touch. Only `merge_keep` goes over pixels. The result does not depend on the order
 // in which threads run: sums are integers, the nearest is a minimum, unions keep the lowest label.
+#include "batch.cuh"
 #include "components.cuh"
 #include "regions.cuh"
 
@@ -27,8 +28,9 @@ __device__ __forceinline__ void begin_pass(const Merging &m, u32 i, const Compon
 // Out: area and color of regions [regions].
 // Race-free: integers, added by atomics.
 KERNEL __launch_bounds__(MERGE_THREADS)
-    merge_gather(Components c, const u16 *__restrict__ component_label, RegionSums *__restrict__ regions) {
+    merge_gather(Components c, const u16 *__restrict__ component_label, RegionSums *__restrict__ regions, Batch batch) {
   after_last_kernel(c, regions);
+  select_frame(batch, c, component_label, regions);
   const u32 components = c.counters[COMPONENTS];
   for (u32 i = FIRST; i < components; i += ALL) {
     const ComponentSums held = c.sums[i];
@@ -46,8 +48,9 @@ KERNEL __launch_bounds__(MERGE_THREADS)
 // Out: of `m` everything but numbers [regions].
 // Race-free: a thread writes its own region's entries.
 KERNEL __launch_bounds__(MERGE_THREADS)
-    merge_start(Merging m, const RegionSums *__restrict__ regions, const u32 *__restrict__ counters) {
+    merge_start(Merging m, const RegionSums *__restrict__ regions, const u32 *__restrict__ counters, Batch batch) {
   after_last_kernel(m, counters);
+  select_frame(batch, m, regions, counters);
   const u32 count = counters[REGIONS];
   if (FIRST == 0) *m.count = count;
   for (u32 i = FIRST; i < count; i += ALL) {
@@ -64,8 +67,9 @@ KERNEL __launch_bounds__(MERGE_THREADS)
 // In: sums.
 // Out: means and nearest, of roots.
 // Race-free: a thread writes its own label's entries.
-KERNEL __launch_bounds__(MERGE_THREADS) merge_again(Merging m) {
+KERNEL __launch_bounds__(MERGE_THREADS) merge_again(Merging m, Batch batch) {
   after_last_kernel(m);
+  select_frame(batch, m);
   const u32 count = *m.count;
   for (u32 i = FIRST; i < count; i += ALL) {
     const ComponentSums sums = m.sums[i];
@@ -80,8 +84,9 @@ KERNEL __launch_bounds__(MERGE_THREADS) merge_again(Merging m) {
 // Out: pairs, by the one thread that has them; nearest, by atomic minima.
 // Race-free: nothing is joined here; `nearest` only falls, so that a stale value of it costs an atomic and changes nothing.
 KERNEL __launch_bounds__(MERGE_THREADS)
-    merge_nearest(Components c, Merging m, const u16 *__restrict__ component_label, u32 pass) {
+    merge_nearest(Components c, Merging m, const u16 *__restrict__ component_label, u32 pass, Batch batch) {
   after_last_kernel(c, pass);
+  select_frame(batch, c, m, component_label);
   const u32 edges = c.counters[EDGES];
   for (u32 i = FIRST; i < edges; i += ALL) {
     const uint2 edge = c.edges[i];
@@ -103,8 +108,9 @@ KERNEL __launch_bounds__(MERGE_THREADS)
 // In: pairs, means, nearest, which nobody changes.
 // Out: parents, by `unite`.
 // Race-free: pairs, means and nearest, which decide, are only read; sets and their roots do not depend on the order of unions.
-KERNEL __launch_bounds__(MERGE_THREADS) merge_join(Components c, Merging m, MergeArgs args) {
+KERNEL __launch_bounds__(MERGE_THREADS) merge_join(Components c, Merging m, MergeArgs args, Batch batch) {
   after_last_kernel(c, args);
+  select_frame(batch, c, m);
   const u32 edges = c.counters[EDGES];
   for (u32 i = FIRST; i < edges; i += ALL) {
     const uint2 edge = c.edges[i];
@@ -122,8 +128,9 @@ KERNEL __launch_bounds__(MERGE_THREADS) merge_join(Components c, Merging m, Merg
 // In: parents, which nobody changes.
 // Out: sums.
 // Race-free: a label that is no root is emptied by its own thread; roots are added to by integer atomics.
-KERNEL __launch_bounds__(MERGE_THREADS) merge_move_sums(Merging m) {
+KERNEL __launch_bounds__(MERGE_THREADS) merge_move_sums(Merging m, Batch batch) {
   after_last_kernel(m);
+  select_frame(batch, m);
   const u32 count = *m.count;
   for (u32 i = FIRST; i < count; i += ALL) {
     const u32 root = find_root(LabelSets(m), i);
@@ -141,8 +148,9 @@ KERNEL __launch_bounds__(MERGE_THREADS) merge_move_sums(Merging m) {
 // In: parents.
 // Out: numbers of roots, the number of regions.
 // Race-free: a thread writes its own share's.
-KERNEL __launch_bounds__(NUMBER_THREADS) merge_number(Merging m, u32 *__restrict__ counters) {
+KERNEL __launch_bounds__(NUMBER_THREADS) merge_number(Merging m, u32 *__restrict__ counters, Batch batch) {
   after_last_kernel(m, counters);
+  select_frame(batch, m, counters);
   __shared__ BlockScan<NUMBER_THREADS>::Shared shared;
   const u32 count = *m.count, share = (count + NUMBER_THREADS - 1) / NUMBER_THREADS;
   const u32 begin = min(threadIdx.x * share, count), end = min(begin + share, count);
@@ -162,8 +170,10 @@ KERNEL __launch_bounds__(NUMBER_THREADS) merge_number(Merging m, u32 *__restrict
 // Out: kept [height][width].
 // Race-free: a thread writes its own pixels.
 KERNEL __launch_bounds__(TILE_THREADS)
-    merge_keep(Components c, const u16 *__restrict__ component_label, u16 *__restrict__ kept, u32 width, u32 height) {
+    merge_keep(Components c, const u16 *__restrict__ component_label, u16 *__restrict__ kept, u32 width, u32 height,
+               Batch batch) {
   after_last_kernel(c, height);
+  select_frame(batch, c, component_label, kept);
   const u32 x = blockIdx.x * TILE + lane_id(), top = blockIdx.y * TILE + threadIdx.x / 32 * 4;
   const u32 first = c.tile_first[blockIdx.y * gridDim.x + blockIdx.x];
   for (u32 y = top; y < min(top + 4, height); y++) {
@@ -178,8 +188,9 @@ KERNEL __launch_bounds__(TILE_THREADS)
 // Out: labels [components], in place; regions [regions].
 // Race-free: a thread writes its own component's label, and its own root's region, since numbers differ.
 KERNEL __launch_bounds__(MERGE_THREADS)
-    merge_label(Components c, Merging m, u16 *__restrict__ component_label, RegionSums *__restrict__ regions) {
+    merge_label(Components c, Merging m, u16 *__restrict__ component_label, RegionSums *__restrict__ regions, Batch batch) {
   after_last_kernel(c, regions);
+  select_frame(batch, c, m, component_label, regions);
   const u32 components = c.counters[COMPONENTS], count = *m.count;
   for (u32 i = FIRST; i < components; i += ALL) {
     if (component_label[i] == NO_LABEL) continue;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 // Stages `quickshift/density`, `quickshift/link`, `quickshift/flatten`, `quickshift/label`; mirrors
 // src/algo/quickshift/cpu.rs, whose chains of operations stand here with the same rounding at every step.
+#include "batch.cuh"
 #include "components.cuh"
 
 // 2^f for -0.5 to 0.5; `EXP2` of src/algo/quickshift/mod.rs.
@@ -178,16 +179,18 @@ __device__ __forceinline__ void density_of(const u32 *features, const float *col
 // Race-free: integers, added by atomics, so that the order of tiles does not matter.
 KERNEL __launch_bounds__(DENSITY_THREADS)
     quickshift_density(const u32 *__restrict__ features, const float *__restrict__ column,
-                       const float *__restrict__ row, u32 *__restrict__ density, QuickShiftArgs args) {
+                       const float *__restrict__ row, u32 *__restrict__ density, QuickShiftArgs args, Batch batch) {
   after_last_kernel(features, args);
+  select_frame(batch, features, density);
   density_of<DENSITY_CELLS>(features, column, row, density, args);
 }
 
 // The kernel above for neighborhoods that need less shared memory, so that more blocks fit.
 KERNEL __launch_bounds__(DENSITY_THREADS)
     quickshift_density_small(const u32 *__restrict__ features, const float *__restrict__ column,
-                             const float *__restrict__ row, u32 *__restrict__ density, QuickShiftArgs args) {
+                             const float *__restrict__ row, u32 *__restrict__ density, QuickShiftArgs args, Batch batch) {
   after_last_kernel(features, args);
+  select_frame(batch, features, density);
   density_of<DENSITY_CELLS_SMALL>(features, column, row, density, args);
 }
 
@@ -201,8 +204,9 @@ __device__ __forceinline__ float channel(u32 value) { return __int_as_float((i32
 // Race-free: a thread writes its own pixel's, and nobody reads them here.
 KERNEL __launch_bounds__(LINK_THREADS)
     quickshift_link(const u32 *__restrict__ features, const u32 *__restrict__ density,
-                    const QuickShiftOffset *__restrict__ offsets, u32 *__restrict__ parents, QuickShiftArgs args) {
+                    const QuickShiftOffset *__restrict__ offsets, u32 *__restrict__ parents, QuickShiftArgs args, Batch batch) {
   after_last_kernel(features, args);
+  select_frame(batch, features, density, parents);
   __shared__ QuickShiftOffset near[LINK_OFFSETS];
   for (u32 i = threadIdx.x; i < min(args.offsets, (u32)LINK_OFFSETS); i += LINK_THREADS) near[i] = offsets[i];
   __syncthreads();
@@ -253,8 +257,9 @@ KERNEL __launch_bounds__(LINK_THREADS)
 // Race-free in effect: a thread writes its own pixel's parent, in one word; what it reads of others is their parent before or after,
 // both ancestors, and roots stay.
 KERNEL __launch_bounds__(FLATTEN_THREADS)
-    quickshift_flatten(volatile u32 *parents, u32 *counters, u32 pass, u32 pixels) {
+    quickshift_flatten(volatile u32 *parents, u32 *counters, u32 pass, u32 pixels, Batch batch) {
   after_last_kernel(parents, pixels);
+  select_frame(batch, parents, counters);
   if (pass > 0 && counters[FLATTEN_COUNTER + pass - 1] == 0) return;
   const u32 pixel = blockIdx.x * FLATTEN_THREADS + threadIdx.x;
   bool far = false;
@@ -300,8 +305,9 @@ struct Roots : TilePlane {
 // Race-free: a pixel and a tile have one thread and one block that write them; indices in the lists are taken by atomic additions.
 KERNEL __launch_bounds__(LABEL_THREADS)
     quickshift_label(const u32 *__restrict__ features, const u32 *__restrict__ parents, Components components,
-                     QuickShiftArgs args) {
+                     QuickShiftArgs args, Batch batch) {
   after_last_kernel(features, args);
+  select_frame(batch, features, parents, components);
   Roots roots = {tile_plane(parents, args.width, args.height), args.width * args.height};
   tile_components<LABEL_THREADS / 32>(components, args.width, args.height, features, roots);
 }

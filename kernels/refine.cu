@@ -2,6 +2,7 @@
 // Stage `refine`: pixels at boundaries move to the neighboring region that fits them best; mirrors src/post/refine/cpu.rs, and the
 // rule stands in src/post/refine/mod.rs. A launch a sweep: a tile goes through its four phases by itself, with as many pixels
 // around it as they depend on. Moves of those pixels are computed again by the tile that they are in, with the same result.
+#include "batch.cuh"
 #include "block.cuh"
 #include "components.cuh"
 #include "regions.cuh"
@@ -73,8 +74,10 @@ __device__ __forceinline__ u32 best_region(RefineTile &tile, i32 x, i32 y, const
 // Race-free: a thread writes its own pixels and regions.
 KERNEL __launch_bounds__(TILE_THREADS)
     refine_begin(Components c, const u16 *__restrict__ component_label, const RegionSums *__restrict__ regions,
-                 u16 *__restrict__ labels, u16 *__restrict__ kept, u64 *__restrict__ mean, RefineArgs args) {
+                 u16 *__restrict__ labels, u16 *__restrict__ kept, u64 *__restrict__ mean, RefineArgs args, Batch batch) {
   after_last_kernel(c, args);
+  select_frame(batch, c, component_label, regions, labels, mean);
+  select_some(batch, kept);
   const u32 tile = blockIdx.y * gridDim.x + blockIdx.x, first = c.tile_first[tile];
   const u32 x = blockIdx.x * TILE + lane_id(), top = blockIdx.y * TILE + threadIdx.x / 32 * 4;
   for (u32 y = top; y < min(top + 4, args.height); y++) {
@@ -94,8 +97,10 @@ KERNEL __launch_bounds__(TILE_THREADS)
 // Out: means [regions].
 // Race-free: a thread writes its own region's.
 KERNEL __launch_bounds__(TABLE_THREADS)
-    refine_means(const u32 *__restrict__ counters, const RegionSums *__restrict__ regions, u64 *__restrict__ mean) {
+    refine_means(const u32 *__restrict__ counters, const RegionSums *__restrict__ regions, u64 *__restrict__ mean,
+                 Batch batch) {
   after_last_kernel(counters, mean);
+  select_frame(batch, counters, regions, mean);
   const u32 count = counters[REGIONS];
   for (u32 i = FIRST; i < count; i += ALL) mean[i] = mean_of(regions[i].area, regions[i].color);
 }
@@ -108,8 +113,9 @@ KERNEL __launch_bounds__(TABLE_THREADS)
 // separate the phases. Sums are integers, changed by atomics, and nobody reads them here.
 KERNEL __launch_bounds__(REFINE_THREADS)
     refine_sweep(const u16 *__restrict__ labels, u16 *__restrict__ refined, const u32 *__restrict__ features,
-                 const u64 *__restrict__ mean, RegionSums *__restrict__ regions, RefineArgs args) {
+                 const u64 *__restrict__ mean, RegionSums *__restrict__ regions, RefineArgs args, Batch batch) {
   after_last_kernel(labels, args);
+  select_frame(batch, labels, refined, features, mean, regions);
   __shared__ RefineTile tile;
   const i32 left = blockIdx.x * TILE, top = blockIdx.y * TILE;
   for (u32 i = threadIdx.x; i < REFINE_W * REFINE_H; i += REFINE_THREADS) {
@@ -162,8 +168,9 @@ KERNEL __launch_bounds__(REFINE_THREADS)
 // Race-free: slots are taken by compare-and-swap, numbers by atomics; whoever took a slot writes its number and label. Their
 // order shows in no result.
 KERNEL __launch_bounds__(TILE_THREADS)
-    refine_end(Components c, const u16 *__restrict__ labels, u16 *__restrict__ component_label, RefineArgs args) {
+    refine_end(Components c, const u16 *__restrict__ labels, u16 *__restrict__ component_label, RefineArgs args, Batch batch) {
   after_last_kernel(c, args);
+  select_frame(batch, c, labels, component_label);
   __shared__ u32 keys[LABEL_SLOTS], count;
   __shared__ u16 number[LABEL_SLOTS];
   for (u32 i = threadIdx.x; i < LABEL_SLOTS; i += TILE_THREADS) keys[i] = NO_SLOT;

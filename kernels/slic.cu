@@ -2,6 +2,7 @@
 // Stages `slic/assign` with `slic/update`, and `slic/label`; mirrors src/algo/slic/cpu.rs. Seeding and updating are done
 // by every block for the clusters that it needs, so a round is one launch.
 // From `__CUDA_ARCH__` 800 on `warp_sum` of common.cuh is one instruction.
+#include "batch.cuh"
 #include "clusters.cuh"
 #include "components.cuh"
 #include "rounds.cuh"
@@ -351,16 +352,19 @@ __device__ __forceinline__ void assign_round(const u32 *features, const u32 *sam
 // No pointer is restricted, here and in the labels of a frame by itself: see `beside_last_kernel`.
 KERNEL __launch_bounds__(ROUND_THREADS)
     slic_assign(const u32 *features, const u32 *samples, const i32 *px, const i32 *py, const Sums *sums, Sums *sums_out,
-                Sums *sums_clear, const Center *old, Center *out, u32 seeds, SlicArgs args) {
+                Sums *sums_clear, const Center *old, Center *out, u32 seeds, SlicArgs args, Batch batch) {
   beside_last_kernel(features, args);
+  select_frame(batch, features, samples, sums, sums_out, sums_clear, old, out, args);
   assign_round<false>(features, samples, px, py, sums, sums_out, sums_clear, old, out, seeds, args);
 }
 
 // The kernel above for SLICO, which also keeps the largest squared color distance of each cluster's members, by an atomic maximum.
 KERNEL __launch_bounds__(ROUND_THREADS)
     slic_assign_adaptive(const u32 *features, const u32 *samples, const i32 *px, const i32 *py, const Sums *sums,
-                         Sums *sums_out, Sums *sums_clear, const Center *old, Center *out, u32 seeds, SlicArgs args) {
+                         Sums *sums_out, Sums *sums_clear, const Center *old, Center *out, u32 seeds, SlicArgs args,
+                         Batch batch) {
   beside_last_kernel(features, args);
+  select_frame(batch, features, samples, sums, sums_out, sums_clear, old, out, args);
   assign_round<true>(features, samples, px, py, sums, sums_out, sums_clear, old, out, seeds, args);
 }
 
@@ -467,24 +471,27 @@ __device__ __forceinline__ void label_alone(const u32 *features, const i32 *px, 
 // Race-free: a pixel and a tile have one thread and one block that write them; indices in the lists are taken by atomic additions.
 KERNEL __launch_bounds__(LABEL_THREADS, 8)
     slic_label(const u32 *features, const i32 *px, const i32 *py, const Sums *sums, const Center *old,
-               Components components, SlicArgs args) {
+               Components components, SlicArgs args, Batch batch) {
   beside_last_kernel(features, args);
+  select_frame(batch, features, sums, old, components);
   label_alone<false, LABEL_THREADS / 32>(features, px, py, sums, old, components, args);
 }
 
 // The kernel above for frames of few tiles; block: LABEL_THREADS_SMALL.
 KERNEL __launch_bounds__(LABEL_THREADS_SMALL)
     slic_label_small(const u32 *features, const i32 *px, const i32 *py, const Sums *sums, const Center *old,
-                     Components components, SlicArgs args) {
+                     Components components, SlicArgs args, Batch batch) {
   beside_last_kernel(features, args);
+  select_frame(batch, features, sums, old, components);
   label_alone<false, LABEL_THREADS_SMALL / 32>(features, px, py, sums, old, components, args);
 }
 
 // As `slic_label`, for SLICO.
 KERNEL __launch_bounds__(LABEL_THREADS)
     slic_label_adaptive(const u32 *features, const i32 *px, const i32 *py, const Sums *sums, const Center *old,
-                        Components components, SlicArgs args) {
+                        Components components, SlicArgs args, Batch batch) {
   beside_last_kernel(features, args);
+  select_frame(batch, features, sums, old, components);
   label_alone<true, LABEL_THREADS / 32>(features, px, py, sums, old, components, args);
 }
 

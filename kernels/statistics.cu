@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 // Stage `statistics`: final labels of all pixels, sums of all regions, records of the region table; mirrors
 // src/post/statistics/cpu.rs.
+#include "batch.cuh"
 #include "components.cuh"
 #include "features.cuh"
 #include "frame.cuh"
@@ -298,31 +299,41 @@ __device__ __forceinline__ void measure_tile(const Components &c, const u16 *com
 // regions, and boxes are minima and maxima.
 KERNEL __launch_bounds__(TILE_THREADS, 8)
     measure(Components c, const u16 *__restrict__ component_label, u16 *__restrict__ labels,
-            RegionSums *__restrict__ regions, FrameArgs frame, MeasureArgs args) {
+            RegionSums *__restrict__ regions, FrameArgs frame, MeasureArgs args, Batch batch) {
   beside_last_kernel(c, args);
+  select_frame(batch, c, component_label, labels, regions);
+  select_planes(batch, frame);
   measure_tile<false, false>(c, component_label, labels, regions, frame, 0, args);
 }
 
 // `measure` for formats without code of its own.
 KERNEL __launch_bounds__(TILE_THREADS, 8)
     measure_any(Components c, const u16 *__restrict__ component_label, u16 *__restrict__ labels,
-                RegionSums *__restrict__ regions, FrameArgs frame, MeasureArgs args) {
+                RegionSums *__restrict__ regions, FrameArgs frame, MeasureArgs args, Batch batch) {
   beside_last_kernel(c, args);
+  select_frame(batch, c, component_label, labels, regions);
+  select_planes(batch, frame);
   measure_tile<false, true>(c, component_label, labels, regions, frame, 0, args);
 }
 
 // `measure` with samples as linear RGB; `linear` has a value for each code. If it is null, samples are codes of more than 10 bits.
 KERNEL __launch_bounds__(TILE_THREADS)
     measure_linear(Components c, const u16 *__restrict__ component_label, u16 *__restrict__ labels,
-                  RegionSums *__restrict__ regions, FrameArgs frame, const u16 *__restrict__ linear, MeasureArgs args) {
+                  RegionSums *__restrict__ regions, FrameArgs frame, const u16 *__restrict__ linear, MeasureArgs args,
+                   Batch batch) {
   beside_last_kernel(c, args);
+  select_frame(batch, c, component_label, labels, regions);
+  select_planes(batch, frame);
   measure_tile<true, false>(c, component_label, labels, regions, frame, linear, args);
 }
 
 KERNEL __launch_bounds__(TILE_THREADS)
     measure_linear_any(Components c, const u16 *__restrict__ component_label, u16 *__restrict__ labels,
-                       RegionSums *__restrict__ regions, FrameArgs frame, const u16 *__restrict__ linear, MeasureArgs args) {
+                       RegionSums *__restrict__ regions, FrameArgs frame, const u16 *__restrict__ linear, MeasureArgs args,
+                       Batch batch) {
   beside_last_kernel(c, args);
+  select_frame(batch, c, component_label, labels, regions);
+  select_planes(batch, frame);
   measure_tile<true, true>(c, component_label, labels, regions, frame, linear, args);
 }
 
@@ -353,8 +364,10 @@ KERNEL __launch_bounds__(TABLE_THREADS)
     region_table(const u32 *__restrict__ counters, const RegionSums *__restrict__ regions,
                  const Track *__restrict__ tracks, const u32 *__restrict__ tables, const u16 *__restrict__ linear,
                  u64 *__restrict__ means, Region *__restrict__ records, FrameArgs frame, SpaceArgs lab, u32 lab_features,
-                 u32 linear_codes) {
+                 u32 linear_codes, Batch batch) {
   beside_last_kernel(counters, linear_codes);
+  select_frame(batch, counters, regions, means, records);
+  select_some(batch, tracks);
   const u32 label = blockIdx.x * TABLE_THREADS + threadIdx.x, count = counters[REGIONS];
   wait_for_last_kernel();
   if (label >= count) return;
@@ -421,8 +434,9 @@ KERNEL __launch_bounds__(TABLE_THREADS)
 // Race-free: every word has one thread that writes it.
 KERNEL __launch_bounds__(NEIGHBOR_THREADS)
     neighbors_clear(u32 *__restrict__ keys, u32 *__restrict__ lengths, u32 *__restrict__ degree, u32 labels,
-                    NeighborArgs args) {
+                    NeighborArgs args, Batch batch) {
   after_last_kernel(keys, args);
+  select_frame(batch, keys, lengths, degree);
   const u32 first = blockIdx.x * NEIGHBOR_THREADS + threadIdx.x, all = gridDim.x * NEIGHBOR_THREADS;
   for (u32 i = first; i < args.slots; i += all) {
     keys[i] = NO_PAIR;
@@ -445,8 +459,9 @@ __device__ __forceinline__ void count_pair(u32 *keys, u32 *lengths, u32 slots, u
 // Race-free: slots are taken by compare-and-swap, lengths added by atomics.
 KERNEL __launch_bounds__(TILE_THREADS)
     neighbors_count(const u16 *__restrict__ labels, u32 *__restrict__ keys, u32 *__restrict__ lengths,
-                    NeighborArgs args) {
+                    NeighborArgs args, Batch batch) {
   after_last_kernel(labels, args);
+  select_frame(batch, labels, keys, lengths);
   const u32 lane = lane_id(), x = blockIdx.x * TILE + lane, top = blockIdx.y * TILE + threadIdx.x / 32 * 4;
   u32 right_a = 0, right_b = 0, right_length = 0;
   for (u32 i = 0; i < 4; i++) {
@@ -480,8 +495,9 @@ KERNEL __launch_bounds__(TILE_THREADS)
 // In: keys [slots].
 // Out: degree [labels], by atomic additions.
 KERNEL __launch_bounds__(NEIGHBOR_THREADS)
-    neighbors_degree(const u32 *__restrict__ keys, u32 *__restrict__ degree, NeighborArgs args) {
+    neighbors_degree(const u32 *__restrict__ keys, u32 *__restrict__ degree, NeighborArgs args, Batch batch) {
   after_last_kernel(keys, args);
+  select_frame(batch, keys, degree);
   const u32 first = blockIdx.x * NEIGHBOR_THREADS + threadIdx.x, all = gridDim.x * NEIGHBOR_THREADS;
   for (u32 i = first; i < args.slots; i += all) {
     if (keys[i] != NO_PAIR) atomicAdd(&degree[keys[i] >> 16], 1);
@@ -492,8 +508,9 @@ KERNEL __launch_bounds__(NEIGHBOR_THREADS)
 // Grid: one block of 1024.
 // In and out: degree [labels + 1], in place.
 // Race-free: a thread reads and writes its own entries; sums pass through `BlockScan`.
-KERNEL __launch_bounds__(1024) neighbors_scan(u32 *__restrict__ degree, u32 labels) {
+KERNEL __launch_bounds__(1024) neighbors_scan(u32 *__restrict__ degree, u32 labels, Batch batch) {
   after_last_kernel(degree, labels);
+  select_frame(batch, degree);
   __shared__ BlockScan<1024>::Shared scan;
   u32 carry = 0;
   for (u32 base = 0; base < labels + 1; base += 1024) {
@@ -511,8 +528,9 @@ KERNEL __launch_bounds__(1024) neighbors_scan(u32 *__restrict__ degree, u32 labe
 // Race-free: an atomic addition to a bucket's cursor gives every pair an index of its own.
 KERNEL __launch_bounds__(NEIGHBOR_THREADS)
     neighbors_bucket(const u32 *__restrict__ keys, const u32 *__restrict__ lengths, u32 *__restrict__ degree,
-                    uint2 *__restrict__ bucketed, u32 labels, NeighborArgs args) {
+                    uint2 *__restrict__ bucketed, u32 labels, NeighborArgs args, Batch batch) {
   after_last_kernel(keys, args);
+  select_frame(batch, keys, lengths, degree, bucketed);
   const u32 first = blockIdx.x * NEIGHBOR_THREADS + threadIdx.x, all = gridDim.x * NEIGHBOR_THREADS;
   for (u32 i = first; i < args.slots; i += all) {
     if (keys[i] == NO_PAIR) continue;
@@ -530,8 +548,9 @@ KERNEL __launch_bounds__(NEIGHBOR_THREADS)
 // Race-free: ranks in a bucket differ, since its pairs do.
 KERNEL __launch_bounds__(NEIGHBOR_THREADS)
     neighbors_rank(const u32 *__restrict__ degree, const uint2 *__restrict__ bucketed, Neighbor *__restrict__ pairs,
-                   u32 labels) {
+                   u32 labels, Batch batch) {
   after_last_kernel(degree, labels);
+  select_frame(batch, degree, bucketed, pairs);
   const u32 first = blockIdx.x * NEIGHBOR_THREADS + threadIdx.x, all = gridDim.x * NEIGHBOR_THREADS;
   const u32 count = degree[labels];
   for (u32 i = first; i < count; i += all) {

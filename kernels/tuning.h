@@ -66,6 +66,8 @@
 #define MEAN_THREADS 256
 #define NEIGHBOR_THREADS 256
 #define EXPORT_THREADS 256
+// Frames whose addresses come with one launch.
+#define LISTED_FRAMES 64
 // Types of samples that become codes; others are float.
 #define SAMPLE_U8 0
 #define SAMPLE_U16 1

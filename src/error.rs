@@ -97,6 +97,10 @@ pub enum Error {
         /// Cause and remedy.
         reason: String,
     },
+    /// Frames cannot be worked on side by side.
+    #[cfg(feature = "cuda")]
+    #[error("a batch on a device: {0}")]
+    Batch(String),
     /// The device refused or failed. [`Error::device_failure`] says of which kind that is.
     #[cfg(feature = "cuda")]
     #[error("CUDA failed in {stage}: {source}{}", behind(log))]

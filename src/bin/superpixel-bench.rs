@@ -9,6 +9,9 @@
 #[path = "../../benches/picture/mod.rs"]
 mod picture;
 
+#[cfg(feature = "cuda")]
+#[path = "superpixel-bench/batch.rs"]
+mod batch;
 #[path = "superpixel-bench/clip.rs"]
 mod clip;
 #[path = "superpixel-bench/cpu.rs"]
@@ -85,6 +88,9 @@ struct Args {
     /// Device of the CUDA backend; -1 takes the first that works.
     #[arg(long, default_value_t = -1, allow_hyphen_values = true)]
     cuda_device_id: i32,
+    /// Frames that a device works on side by side; times are those of all of them together. Without it each comes alone.
+    #[arg(long, value_name = "N")]
+    batch: Option<u32>,
     /// Frames that are timed; the median counts.
     #[arg(long, default_value_t = 30)]
     runs: usize,
@@ -172,6 +178,8 @@ struct Case {
     info: FrameInfo,
     outputs: Outputs,
     drawing: Option<Drawing>,
+    /// Frames side by side; none: each comes alone.
+    batch: Option<u32>,
 }
 
 impl Case {
@@ -201,13 +209,19 @@ impl Case {
                 linear_light: args.linear_light,
             },
             drawing: (drawing != Drawing::default()).then_some(drawing),
+            batch: args.batch,
         })
     }
 
-    /// Bytes that no implementation can avoid moving: the frame is read, labels are written.
+    /// Frames that a time is of.
+    fn frames(&self) -> u32 {
+        self.batch.unwrap_or(1)
+    }
+
+    /// Bytes that no implementation can avoid moving: frames are read, labels are written.
     fn least_bytes(&self) -> usize {
         let frame: usize = self.info.format.planes(self.size.0).map(|(row, rows)| row * rows).sum();
-        frame + self.size.0.pixels() * size_of::<u16>()
+        self.frames() as usize * (frame + self.size.0.pixels() * size_of::<u16>())
     }
 }
 

@@ -6,17 +6,22 @@ use std::sync::Mutex;
 
 use once_cell::sync::OnceCell;
 
+use super::batch_results::BatchExports;
 use super::device_results::{Downloads, Exports};
 use crate::color::{ColorSpace, ColorTables};
 use crate::cpu::memory::{self, Array};
-use crate::cuda::abi::{Address, ComponentSums, Components, FRAME_COUNTERS, RegionSums, Track};
+use crate::cuda::abi::{
+    Address, Batch, ComponentSums, Components, FRAME_COUNTERS, FramePlanes, PlaneList, RegionSums, Track,
+};
+use crate::cuda::batch::Frames;
 use crate::cuda::frame::Planes;
 use crate::cuda::graph::Graph;
-use crate::cuda::launch::check;
+use crate::cuda::kernels::list_planes;
+use crate::cuda::launch::{Shape, check};
 use crate::cuda::memory::Memory;
 use crate::cuda::queue::Queue;
 use crate::cuda::results::ResultPool;
-use crate::cuda::tuning::{SMALL_TILES, TILE};
+use crate::cuda::tuning::{LISTED_FRAMES, SMALL_TILES, TILE};
 use crate::cuda::{Cuda, DeviceFrame};
 use crate::error::Result;
 use crate::grid::Grid;
@@ -53,8 +58,43 @@ impl MergeMemory {
     }
 }
 
+/// Where the frames of a batch are, in device memory, as the last one submitted has left it.
+struct FrameList {
+    list: Memory<FramePlanes>,
+    write: list_planes::Kernel,
+}
+
+impl FrameList {
+    /// `None` for a handle without batch.
+    fn of(cuda: &Cuda) -> Result<Option<Self>> {
+        let Some(batch) = &cuda.batch else { return Ok(None) };
+        let empty = vec![FramePlanes { plane: [0; 3], mask: 0 }; batch.frames() as usize];
+        Ok(Some(Self {
+            list: Memory::with(cuda, "list of frames", &empty)?,
+            write: cuda.device.kernel(list_planes::KERNEL, "ingest")?,
+        }))
+    }
+
+    /// Writes the list on the stream, behind all that reads the last one.
+    fn fill(&self, cuda: &Cuda, frames: &[DeviceFrame<'_>]) -> Result<()> {
+        const MOST: usize = LISTED_FRAMES as usize;
+        for (i, part) in frames.chunks(MOST).enumerate() {
+            let mut given = PlaneList { frames: [FramePlanes { plane: [0; 3], mask: 0 }; MOST] };
+            for (to, frame) in given.frames.iter_mut().zip(part) {
+                *to = frame.places();
+            }
+            let (list, first, count) = (self.list.address(), (i * MOST) as u32, part.len() as u32);
+            let args = list_planes::Args { list, given: &given, first, count };
+            // SAFETY: `of` has made an entry for each frame of the largest batch, which `Backend::check` has compared with this one.
+            unsafe { self.write.launch(&cuda.stream, Shape::of((1, 1), LISTED_FRAMES), &args)? };
+        }
+        Ok(())
+    }
+}
+
 struct Recorded {
     planes: Planes,
+    frames: u32,
     outputs: Outputs,
     phase: (bool, usize),
     graph: Graph,
@@ -101,7 +141,9 @@ pub struct FrameBuffers {
     component_sums: Memory<ComponentSums>,
     edges: Memory<[u32; 2]>,
     graphs: Vec<Recorded>,
+    frames: Option<FrameList>,
     pub(super) exports: OnceCell<Exports>,
+    pub(super) batch_exports: OnceCell<BatchExports>,
     /// Dropped last, because it may hold the context.
     pub(crate) queue: Queue,
 }
@@ -177,7 +219,9 @@ impl FrameBuffers {
             component_sums: Memory::new(cuda, what, n)?,
             edges: Memory::new(cuda, what, 2 * n)?,
             graphs: Vec::new(),
+            frames: FrameList::of(cuda)?,
             exports: OnceCell::new(),
+            batch_exports: OnceCell::new(),
         })
     }
 
@@ -204,7 +248,7 @@ impl FrameBuffers {
 
     /// Returns true if labeling takes as long as one tile's rows, because the tiles are too few to fill the device.
     pub(crate) fn has_few_tiles(&self) -> bool {
-        self.tiles.0 * self.tiles.1 <= SMALL_TILES * self.queue.cuda.device.multiprocessors
+        self.tiles.0 * self.tiles.1 <= SMALL_TILES * self.queue.cuda.multiprocessors()
     }
 
     pub(crate) fn counters(&self) -> Address<u32> {
@@ -226,10 +270,20 @@ impl FrameBuffers {
         }
     }
 
+    /// Slots of the table of touching pairs.
+    fn neighbor_slots(&self) -> usize {
+        (2 * self.max_pairs.max(1)).next_power_of_two()
+    }
+
+    /// Bytes of the longest array that is made later than the others, for the adjacency list.
+    pub(crate) fn longest_later(&self) -> usize {
+        (self.neighbor_slots() * size_of::<u32>()).max(2 * self.max_pairs * size_of::<[u32; 2]>())
+    }
+
     pub(crate) fn prepare_neighbors(&mut self) -> Result<()> {
         if self.neighbors.is_none() {
             let (cuda, what) = (&self.queue.cuda, "neighbor memory");
-            let slots = (2 * self.max_pairs.max(1)).next_power_of_two();
+            let slots = self.neighbor_slots();
             self.neighbors = Some(NeighborMemory {
                 slots: slots as u32,
                 keys: Memory::new(cuda, what, slots)?,
@@ -257,9 +311,22 @@ impl FrameBuffers {
         }
     }
 
-    /// Forgets what is known of the last frame's results, because the next one's stages overwrite them.
-    pub(crate) fn begin(&mut self) {
+    /// Forgets what is known of the last frame's results, because the next one's stages overwrite them. Tells the device where the
+    /// frames of a batch are.
+    pub(crate) fn begin(&mut self, frame: &DeviceFrame<'_>) -> Result<()> {
         self.downloads.get_mut().unwrap().begin();
+        let Some((frames, batch)) = self.frames.as_ref().zip(self.queue.cuda.batch.as_ref()) else {
+            return Ok(());
+        };
+        if frame.each().len() == 1 {
+            self.queue.frames = Frames::ONE;
+            return Ok(());
+        }
+        check("ingest", self.queue.cuda.device.context.bind_to_thread())?;
+        frames.fill(&self.queue.cuda, frame.each())?;
+        let batch = Batch { planes: frames.list.address(), distance: batch.distance() as u32, unused: 0 };
+        self.queue.frames = Frames { count: frame.each().len() as u32, batch };
+        Ok(())
     }
 
     /// Replays the graph of an equal frame, or records it first.
@@ -278,7 +345,12 @@ impl FrameBuffers {
             return stages(self);
         }
         let phase = self.temporal.as_ref().map_or((false, 0), State::phase);
-        let fits = |g: &&Recorded| g.planes == frame.planes && g.outputs == outputs && g.phase == phase;
+        let (planes, frames) = match self.queue.frames.count {
+            1 => (frame.planes, 1),
+            count => (frame.planes.without_addresses(), count),
+        };
+        let fits =
+            |g: &&Recorded| (g.planes, g.frames, g.outputs, g.phase) == (planes, frames, outputs, phase);
         if let Some(recorded) = self.graphs.iter().find(fits) {
             return self.launch_graph(&recorded.graph);
         }
@@ -288,7 +360,7 @@ impl FrameBuffers {
             self.queue.cuda.synchronize()?;
             self.graphs.clear();
         }
-        self.graphs.push(Recorded { planes: frame.planes, outputs, phase, graph });
+        self.graphs.push(Recorded { planes, frames, outputs, phase, graph });
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use super::cuda::FrameBuffers;
 use crate::cuda::abi::{Address, COUNTER_REGIONS, FRAME_COUNTERS};
 use crate::cuda::kernels::{list_edges, widen_labels};
 use crate::cuda::launch::{Shape, check};
-use crate::cuda::memory::{Rows, copy_rows};
+use crate::cuda::memory::{Memory, Rows, copy_rows};
 use crate::cuda::pinned::Pinned;
 use crate::cuda::results::{PARTS, ResultAddresses};
 use crate::cuda::staging_buffer::{DeviceRows, StagingBuffer};
@@ -18,11 +18,11 @@ use crate::image::Labels;
 use crate::outputs::Outputs;
 use crate::regions::{MergeStep, Motion, Neighbor, Region, Regions};
 
-const STAGE: &str = "export";
+pub(super) const STAGE: &str = "export";
 
 /// Kernels that convert results to other forms, loaded on first use.
 pub(super) struct Exports {
-    widen: widen_labels::Kernel,
+    pub(super) widen: widen_labels::Kernel,
     edges: list_edges::Kernel,
 }
 
@@ -40,8 +40,10 @@ impl Exports {
 pub(super) struct Downloads {
     /// Lengths of a frame's results.
     counts: Pinned,
-    /// The same once they have arrived.
-    known: Option<Counts>,
+    /// The same once they have arrived, and of which frame of a batch they are.
+    known: Option<(usize, Counts)>,
+    /// True once it is known on the device where the records of each frame of the batch begin.
+    pub(super) has_offsets: bool,
     /// Label map, allocated on first use: results read in other ways do not need it.
     labels: Option<StagingBuffer>,
     /// Records, allocated on first use.
@@ -51,19 +53,21 @@ pub(super) struct Downloads {
 impl Downloads {
     pub fn new(cuda: &Cuda) -> Result<Self> {
         let counts = Pinned::new(cuda, "device memory", Counts::BYTES)?;
-        Ok(Self { counts, known: None, labels: None, records: None })
+        Ok(Self { counts, known: None, has_offsets: false, labels: None, records: None })
     }
 
-    /// Forgets the lengths of the last frame.
+    /// Forgets the lengths of the last frame or batch.
     pub fn begin(&mut self) {
-        self.known = None;
+        (self.known, self.has_offsets) = (None, false);
     }
 }
 
 /// Results of the frame that an engine segmented last, in its device memory.
 pub struct DeviceResults<'a> {
-    buffers: &'a FrameBuffers,
-    outputs: Outputs,
+    pub(super) buffers: &'a FrameBuffers,
+    pub(super) outputs: Outputs,
+    /// Of a batch, which frame.
+    frame: usize,
 }
 
 /// Appends records from bytes of any alignment.
@@ -72,12 +76,17 @@ fn append<T: bytemuck::AnyBitPattern>(to: &mut Vec<T>, bytes: &[u8]) {
 }
 
 impl<'a> DeviceResults<'a> {
-    /// `outputs` are what the frame was submitted for.
-    pub(crate) fn of(buffers: &'a FrameBuffers, outputs: Outputs) -> Self {
-        Self { buffers, outputs }
+    /// `outputs` are what the frame was submitted for; `frame` is its index in its batch.
+    pub(crate) fn of(buffers: &'a FrameBuffers, outputs: Outputs, frame: usize) -> Self {
+        Self { buffers, outputs, frame }
     }
 
-    fn cuda(&self) -> &'a Cuda {
+    /// The frame's own of an array.
+    fn own<T>(&self, memory: &Memory<T>) -> Memory<T> {
+        memory.of_frame(self.cuda(), self.frame)
+    }
+
+    pub(super) fn cuda(&self) -> &'a Cuda {
         &self.buffers.queue.cuda
     }
 
@@ -85,14 +94,14 @@ impl<'a> DeviceResults<'a> {
     /// it, and so for all earlier work on the engine's stream.
     pub fn counts(&self) -> Result<Counts> {
         let mut downloads = self.buffers.downloads.lock().unwrap();
-        if let Some(known) = downloads.known {
+        if let Some((_, known)) = downloads.known.filter(|(frame, _)| *frame == self.frame) {
             return Ok(known);
         }
         let fetched = self.fetch_counts(&mut downloads.counts);
         // Waits after an error as well, since a copy may be in flight.
         self.cuda().synchronize().and(fetched)?;
         let counts = Counts::read(self.outputs, &downloads.counts);
-        downloads.known = Some(counts);
+        downloads.known = Some((self.frame, counts));
         Ok(counts)
     }
 
@@ -100,14 +109,14 @@ impl<'a> DeviceResults<'a> {
     fn fetch_counts(&self, to: &mut Pinned) -> Result<()> {
         let (stage, buffers, cuda) = ("collect", self.buffers, self.cuda());
         let counter = buffers.sums[0].len() - FRAME_COUNTERS - 2 + COUNTER_REGIONS;
-        buffers.sums[0].fetch(cuda, stage, counter, to, 0, 1)?;
+        self.own(&buffers.sums[0]).fetch(cuda, stage, counter, to, 0, 1)?;
         if let Some(memory) = &buffers.neighbors
             && self.outputs.neighbors
         {
-            memory.degree.fetch(cuda, stage, buffers.max_regions, to, 4, 1)?;
+            self.own(&memory.degree).fetch(cuda, stage, buffers.max_regions, to, 4, 1)?;
         }
         match &buffers.merges {
-            Some(memory) => memory.count.fetch(cuda, stage, 0, to, 8, 1),
+            Some(memory) => self.own(&memory.count).fetch(cuda, stage, 0, to, 8, 1),
             None => {
                 // An earlier plan may have left numbers there.
                 to.writable()[8..Counts::BYTES].fill(0);
@@ -126,7 +135,7 @@ impl<'a> DeviceResults<'a> {
         labels.check(geometry)?;
         let (row, stride) = (2 * geometry.width as usize, 2 * labels.stride());
         let from = DeviceRows {
-            address: self.buffers.labels().address().raw(),
+            address: self.own(self.buffers.labels()).address().raw(),
             stride: row,
             row,
             rows: geometry.height as usize,
@@ -144,7 +153,7 @@ impl<'a> DeviceResults<'a> {
     }
 
     /// Copies all but the label map to the host and waits for it.
-    pub(crate) fn download(&self, regions: &mut Regions) -> Result<()> {
+    pub fn download(&self, regions: &mut Regions) -> Result<()> {
         let (stage, buffers, cuda) = ("collect", self.buffers, self.cuda());
         let counts = self.counts()?;
         regions.count = counts.regions;
@@ -166,17 +175,36 @@ impl<'a> DeviceResults<'a> {
         let (at_pairs, at_motion) = (table, table + pairs);
         let at_merges = at_motion + motion;
         let mut fetch = || {
-            buffers.records.fetch(cuda, stage, 0, host, 0, table / size_of::<Region>())?;
+            self.own(&buffers.records).fetch(cuda, stage, 0, host, 0, table / size_of::<Region>())?;
             if let Some(memory) = &buffers.neighbors {
-                memory.pairs.fetch(cuda, stage, 0, host, at_pairs, pairs / size_of::<Neighbor>())?;
+                self.own(&memory.pairs).fetch(
+                    cuda,
+                    stage,
+                    0,
+                    host,
+                    at_pairs,
+                    pairs / size_of::<Neighbor>(),
+                )?;
             }
             if let Some(state) = &buffers.temporal {
-                state.motion.fetch(cuda, stage, 0, host, at_motion, motion / size_of::<Motion>())?;
+                self.own(&state.motion).fetch(
+                    cuda,
+                    stage,
+                    0,
+                    host,
+                    at_motion,
+                    motion / size_of::<Motion>(),
+                )?;
             }
             match &buffers.merges {
-                Some(memory) => {
-                    memory.steps.fetch(cuda, stage, 0, host, at_merges, merges / size_of::<MergeStep>())
-                }
+                Some(memory) => self.own(&memory.steps).fetch(
+                    cuda,
+                    stage,
+                    0,
+                    host,
+                    at_merges,
+                    merges / size_of::<MergeStep>(),
+                ),
                 None => Ok(()),
             }
         };
@@ -214,11 +242,11 @@ impl<'a> DeviceResults<'a> {
         let buffers = self.buffers;
         ResultAddresses {
             parts: [
-                buffers.labels().address().raw(),
-                buffers.records.address().raw(),
-                buffers.neighbors.as_ref().map_or(0, |memory| memory.pairs.address().raw()),
-                buffers.temporal.as_ref().map_or(0, |state| state.motion.address().raw()),
-                buffers.merges.as_ref().map_or(0, |memory| memory.steps.address().raw()),
+                self.own(buffers.labels()).address().raw(),
+                self.own(&buffers.records).address().raw(),
+                buffers.neighbors.as_ref().map_or(0, |memory| self.own(&memory.pairs).address().raw()),
+                buffers.temporal.as_ref().map_or(0, |state| self.own(&state.motion).address().raw()),
+                buffers.merges.as_ref().map_or(0, |memory| self.own(&memory.steps).address().raw()),
             ],
             most: self.most_kept(label_stride),
             row: 2 * buffers.geometry.width as usize,
@@ -228,7 +256,7 @@ impl<'a> DeviceResults<'a> {
     }
 
     /// Most bytes of each part.
-    fn most_kept(&self, label_stride: usize) -> [usize; PARTS] {
+    pub(super) fn most_kept(&self, label_stride: usize) -> [usize; PARTS] {
         let (buffers, outputs) = (self.buffers, self.outputs);
         let motion = outputs.table && buffers.temporal.is_some();
         [
@@ -258,7 +286,7 @@ impl<'a> DeviceResults<'a> {
         to.check_context(cuda)?;
         check(STAGE, cuda.device.context.bind_to_thread())?;
         let (width, height) = (planned.width, planned.height);
-        let labels = self.buffers.labels().address();
+        let labels = self.own(self.buffers.labels()).address();
         let LabelType::I32 { first } = to.kind else {
             let (from, to) = (
                 Rows { address: labels.raw(), stride: 2 * width as usize },
@@ -271,6 +299,7 @@ impl<'a> DeviceResults<'a> {
         let args = widen_labels::Args {
             labels,
             out: Address::new(to.address),
+            apart: 0,
             width,
             stride: (to.stride / 4) as u32,
             first: first.cast_unsigned(),
@@ -320,7 +349,7 @@ impl<'a> DeviceResults<'a> {
         if count == 0 {
             return Ok(());
         }
-        let args = list_edges::Args { pairs: memory.pairs.address(), edges, count: count as u32 };
+        let args = list_edges::Args { pairs: self.own(&memory.pairs).address(), edges, count: count as u32 };
         check(STAGE, cuda.device.context.bind_to_thread())?;
         let shape = Shape::of((args.count.div_ceil(EXPORT_THREADS), 1), EXPORT_THREADS);
         // SAFETY: `prepare_neighbors` has made room for the most pairs that there can be, of which these are no more; `to` has room for
@@ -328,7 +357,7 @@ impl<'a> DeviceResults<'a> {
         unsafe { self.exports()?.edges.launch(&cuda.stream, shape, &args) }
     }
 
-    fn exports(&self) -> Result<&Exports> {
+    pub(super) fn exports(&self) -> Result<&Exports> {
         self.buffers.exports.get_or_try_init(|| Exports::new(self.cuda()))
     }
 }

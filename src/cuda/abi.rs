@@ -185,6 +185,16 @@ macro_rules! records {
 }
 
 arguments! {
+    struct Batch {
+        planes: Address<FramePlanes>,
+        distance: u32,
+        unused: u32,
+    }
+
+    struct PlaneList {
+        frames: [FramePlanes; tuning::LISTED_FRAMES as usize],
+    }
+
     struct FrameArgs {
         plane: [Address<u8>; 3],
         stride: [u32; 3],
@@ -569,6 +579,11 @@ arguments! {
 }
 
 records! {
+    struct FramePlanes {
+        plane: [u64; 3],
+        mask: u64,
+    }
+
     struct SlicSums {
         value: [u32; 8],
     }

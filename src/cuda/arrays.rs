@@ -44,6 +44,9 @@ pub struct DeviceLabels<'a> {
     pub(crate) stride: usize,
     pub(crate) geometry: Geometry,
     pub(crate) kind: LabelType,
+    /// Planes, of a batch, and bytes from one to the next.
+    pub(crate) planes: usize,
+    pub(crate) apart: u64,
     context: Option<usize>,
     memory: PhantomData<&'a mut ()>,
 }
@@ -68,7 +71,24 @@ impl DeviceLabels<'_> {
             let what = "row of labels in device memory, in whole labels";
             return Err(Error::Plane { what, needed: row, got: stride });
         }
-        Ok(Self { address, stride, geometry, kind, context: None, memory: PhantomData })
+        Ok(Self { address, stride, geometry, kind, planes: 1, apart: 0, context: None, memory: PhantomData })
+    }
+
+    /// The same plane and others like it behind it, `planes` in all, `apart` bytes from each other.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Plane`] if they do not start at whole labels.
+    ///
+    /// # Safety
+    /// All of them are memory like that of the first.
+    pub unsafe fn with_planes(self, planes: usize, apart: u64) -> Result<Self> {
+        let bytes = self.kind.bytes();
+        if !apart.is_multiple_of(bytes as u64) {
+            let what = "distance of label planes in device memory, in whole labels";
+            return Err(Error::Plane { what, needed: bytes, got: (apart % bytes as u64) as usize });
+        }
+        Ok(Self { planes, apart, ..self })
     }
 
     /// Copies labels of 32 bits from the host, rows without gaps, and waits for it.
@@ -166,7 +186,7 @@ impl DevicePool {
     pub fn take(&self, bytes: usize) -> Result<DeviceMemory> {
         let Self { free, cuda } = self;
         let memory = free.take(|memory| memory.len() >= bytes);
-        let memory = memory.map_or_else(|| Memory::new(cuda, "results", bytes), Ok)?;
+        let memory = memory.map_or_else(|| Memory::alone(cuda, "results", bytes), Ok)?;
         Ok(DeviceMemory {
             ready: ManuallyDrop::new(cuda.event()?),
             memory: ManuallyDrop::new(free.lend(memory)),
@@ -214,7 +234,7 @@ impl DeviceMemory {
         if len < needed {
             return Err(Error::Plane { what: "label plane in device memory", needed, got: len });
         }
-        Ok(DeviceLabels { address, stride, geometry, kind, context, memory })
+        Ok(DeviceLabels { address, stride, geometry, kind, planes: 1, apart: 0, context, memory })
     }
 
     /// Copies the bytes from `first` on into `out`, and waits for them.

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 #[cfg(feature = "gst")]
 use cudarc::driver::sys;
 
-use super::abi::{Address, FrameArgs};
+use super::abi::{Address, FrameArgs, FramePlanes};
 use super::access::{Accesses, Guard, Kind};
 use super::handle::{Cuda, Traffic};
 #[cfg(feature = "gst")]
@@ -56,6 +56,8 @@ pub struct DeviceFrame<'a> {
     yuv: Yuv,
     /// The order of accesses, if the memory is a [`Staging`]'s.
     accesses: Option<&'a Accesses>,
+    /// All frames of a batch, of which this one stands for the layout; none for a frame by itself.
+    batch: &'a [DeviceFrame<'a>],
     /// Borrows the memory.
     memory: PhantomData<&'a ()>,
 }
@@ -71,6 +73,11 @@ pub(crate) struct Planes {
 }
 
 impl Planes {
+    /// What the planes of all frames of a batch have in common.
+    pub fn without_addresses(self) -> Self {
+        Self { addresses: [0; MOST_PLANES], mask: self.mask.map(|(_, stride)| (0, stride)), ..self }
+    }
+
     /// Rows of a plane, and their offset in pinned memory of the same layout.
     fn rows(&self, plane: usize, row: usize, rows: usize) -> DeviceRows {
         DeviceRows {
@@ -123,7 +130,46 @@ impl<'a> DeviceFrame<'a> {
             (addresses[i], distances[i]) = (address, stride);
         }
         let planes = Planes { info, addresses, strides: distances, mask: None };
-        Ok(Self { planes, yuv: Yuv::new(&info), accesses: None, memory: PhantomData })
+        Ok(Self { planes, yuv: Yuv::new(&info), accesses: None, batch: &[], memory: PhantomData })
+    }
+
+    /// Frames that an engine for batches ([`Engine::for_batch`](crate::engine::Engine::for_batch)) works on side by side.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Batch`] without frames, or if sizes, formats or strides of their planes and masks differ.
+    pub fn of_batch(frames: &'a [DeviceFrame<'a>]) -> Result<Self> {
+        let masked = frames.iter().find(|frame| frame.planes.mask.is_some());
+        let Some(&first) = masked.or(frames.first()) else {
+            return Err(Error::Batch("no frame; give one at least".into()));
+        };
+        for (i, frame) in frames.iter().enumerate() {
+            let mask_differs = |(_, stride)| first.planes.mask.is_some_and(|(_, other)| stride != other);
+            if frame.planes.info != first.planes.info
+                || frame.planes.strides != first.planes.strides
+                || frame.planes.mask.is_some_and(mask_differs)
+            {
+                let reason = format!(
+                    "frame {i} has another size, format or stride than the others; give such frames apart"
+                );
+                return Err(Error::Batch(reason));
+            }
+        }
+        Ok(Self { batch: frames, ..first })
+    }
+
+    /// The frames of a batch, or the frame itself.
+    pub(crate) fn each(&self) -> &[DeviceFrame<'a>] {
+        if self.batch.is_empty() { std::slice::from_ref(self) } else { self.batch }
+    }
+
+    /// Where the frame's planes and mask are, for a list of frames.
+    pub(crate) fn places(&self) -> FramePlanes {
+        let Planes { info, addresses, mask, .. } = self.planes;
+        FramePlanes {
+            plane: info.format.layout().channels.map(|channel| addresses[channel.plane]),
+            mask: mask.map_or(0, |(address, _)| address),
+        }
     }
 
     /// Adds a mask, outside of which no pixel is segmented: one byte per pixel, nonzero inside, in rows of `stride`
@@ -155,7 +201,11 @@ impl<'a> DeviceFrame<'a> {
 
     /// Returns an error for a frame of another context than `cuda`'s, where its addresses are not valid.
     pub(crate) fn check_context(&self, cuda: &Cuda) -> Result<()> {
-        if self.context().is_none_or(|context| context == cuda.context_handle()) {
+        if self
+            .each()
+            .iter()
+            .all(|frame| frame.context().is_none_or(|context| context == cuda.context_handle()))
+        {
             return Ok(());
         }
         let reason =
@@ -167,6 +217,19 @@ impl<'a> DeviceFrame<'a> {
     /// `None` for memory of others, which order their accesses themselves.
     pub(crate) fn access(&self, cuda: &Cuda, kind: Kind) -> Result<Option<Guard<'a>>> {
         self.accesses.map(|accesses| accesses.begin(cuda, kind)).transpose()
+    }
+
+    /// [`DeviceFrame::access`] of all frames of a batch.
+    pub(crate) fn access_all(&self, cuda: &Cuda, kind: Kind) -> Result<(Option<Guard<'a>>, Vec<Guard<'a>>)> {
+        if self.batch.is_empty() {
+            return Ok((self.access(cuda, kind)?, Vec::new()));
+        }
+        // Each once, and in one order: a guard holds a lock.
+        let mut all: Vec<_> = self.batch.iter().filter_map(|frame| frame.accesses).collect();
+        all.sort_by_key(|accesses| std::ptr::from_ref(*accesses));
+        all.dedup_by(|a, b| std::ptr::eq(*a, *b));
+        let guards: Result<_> = all.into_iter().map(|accesses| accesses.begin(cuda, kind)).collect();
+        Ok((None, guards?))
     }
 
     pub(crate) fn args(&self) -> FrameArgs {
@@ -255,7 +318,7 @@ impl Staging {
             (offsets[i], strides[i]) = (end as u64, stride as u32);
             end += stride * rows;
         }
-        let memory = Memory::new(cuda, "frame memory", end)?;
+        let memory = Memory::alone(cuda, "frame memory", end)?;
         let addresses = offsets.map(|offset| memory.address().raw() + offset);
         Ok(Self {
             buffer: None,
@@ -272,14 +335,14 @@ impl Staging {
     /// The frame in device memory.
     pub fn frame(&self) -> DeviceFrame<'_> {
         let Self { planes, yuv, accesses, .. } = self;
-        DeviceFrame { planes: *planes, yuv: *yuv, accesses: Some(accesses), memory: PhantomData }
+        DeviceFrame { planes: *planes, yuv: *yuv, accesses: Some(accesses), batch: &[], memory: PhantomData }
     }
 
     /// Allocates memory for a mask, here and in the staging buffer.
     fn prepare_mask(&mut self) -> Result<()> {
         if self.mask.is_none() {
             let pixels = self.planes.info.geometry.pixels();
-            self.mask = Some(Memory::new(&self.cuda, "mask memory", pixels)?);
+            self.mask = Some(Memory::alone(&self.cuda, "mask memory", pixels)?);
             self.buffer = None;
         }
         Ok(())

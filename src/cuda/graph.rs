@@ -86,7 +86,7 @@ impl Recording {
         args: &impl Arguments<Static = A>,
     ) -> Result<()> {
         let (function, stage, shared) = kernel.node();
-        let mut args = args.pointers();
+        let mut args = kernel.pointers(&shape.frames, args)?;
         let before = match self.is_beside {
             true => [self.last_beside.or(self.last), None],
             false => [self.last, self.last_beside.filter(|_| self.joins)],
@@ -96,7 +96,7 @@ impl Recording {
             func: function,
             gridDimX: shape.grid.0,
             gridDimY: shape.grid.1,
-            gridDimZ: 1,
+            gridDimZ: shape.frames.count,
             blockDimX: shape.threads,
             blockDimY: 1,
             blockDimZ: 1,

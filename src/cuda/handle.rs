@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use cudarc::driver::{CudaEvent, CudaStream, DriverError, sys};
 
+use super::batch::BatchMemory;
 use super::device::Device;
 use super::launch::check;
 use crate::error::{Error, Result};
@@ -65,6 +66,8 @@ pub struct Cuda {
     pub(crate) traffic: Arc<Traffic>,
     /// Threads that copy between the host's frames and pinned memory.
     pub(crate) pool: Arc<rayon::ThreadPool>,
+    /// Where frames are worked on side by side: their memory, of which all arrays are taken.
+    pub(crate) batch: Option<Arc<BatchMemory>>,
     /// Dropped last, because it may hold the context of the streams.
     pub(crate) device: Arc<Device>,
 }
@@ -91,7 +94,18 @@ impl Cuda {
         let stream = check("stream", device.context.new_stream())?;
         let reader = check("stream", device.context.new_stream())?;
         let produced = Arc::new(Mutex::new(check("stream", device.context.new_event(None))?));
-        Ok(Self { stream, reader, produced, traffic, pool, device })
+        Ok(Self { stream, reader, produced, traffic, pool, batch: None, device })
+    }
+
+    /// The same handle for arrays of so many frames.
+    pub(crate) fn with_batch(&self, frames: u32, distance: usize) -> Result<Self> {
+        Ok(Self { batch: Some(Arc::new(BatchMemory::new(frames, distance)?)), ..self.clone() })
+    }
+
+    /// Multiprocessors that a frame can have: of a batch each has its share, one at least.
+    pub(crate) fn multiprocessors(&self) -> u32 {
+        let frames = self.batch.as_ref().map_or(1, |batch| batch.frames());
+        (self.device.multiprocessors / frames).max(1)
     }
 
     /// Makes a handle of the same device with a stream of its own, whose work overlaps with that of the others.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Kernels of kernels/*.cu: a module for each, with its name and with a struct of its arguments.
 //!
-//! build.rs reads the parameters from the sources and calls the macros below with them. A struct has a field for each parameter,
-//! of its name, in its order: an address for a pointer, a reference for a struct, else the value. So a call names all arguments, and
+//! build.rs reads the parameters from the sources and calls the macros below with them. A struct has a field for each parameter
+//! but a last one of type `Batch`, of its name, in its order: an address for a pointer, a reference for a struct, else the value. So a call names all arguments, and
 //! one that is missing or of another type does not compile.
 
 use super::abi::*;
@@ -17,9 +17,10 @@ macro_rules! file {
     };
 }
 
-/// A kernel and its arguments. The second lifetime is `'static`, where there is a first one.
+/// A kernel and its arguments, but for the batch, which the launch adds where `batched` is 1. The second lifetime is `'static`, where
+/// there is a first one.
 macro_rules! kernel {
-    ($name:ident of $file:ident $([$borrow:lifetime, $long:lifetime])? {
+    ($name:ident of $file:ident, batched $batched:literal $([$borrow:lifetime, $long:lifetime])? {
         $($(#[$about:meta])* $field:ident: $kind:ty,)*
     }) => {
         #[doc = concat!("`", stringify!($name), "`")]
@@ -33,11 +34,16 @@ macro_rules! kernel {
 
             // SAFETY: the build has read the parameters from the kernel's source, and the fields are these in their order.
             unsafe impl $(<$borrow>)? Arguments for Args $(<$borrow>)? {
-                type Pointers = [*mut std::ffi::c_void; [$(stringify!($field)),*].len()];
+                type Pointers = [*mut std::ffi::c_void; [$(stringify!($field)),*].len() + $batched];
                 type Static = Args $(<$long>)?;
+                const IS_BATCHED: bool = $batched == 1;
 
-                fn pointers(&self) -> Self::Pointers {
-                    [$(self.$field.pointer()),*]
+                fn pointers(&self, batch: &Batch) -> Self::Pointers {
+                    let own = [$(self.$field.pointer()),*];
+                    // The batch, where there is one more.
+                    let mut all = [batch.pointer(); [$(stringify!($field)),*].len() + $batched];
+                    all[..own.len()].copy_from_slice(&own);
+                    all
                 }
             }
 
@@ -53,11 +59,13 @@ macro_rules! kernel {
             #[cfg(test)]
             impl $(<$borrow>)? Args $(<$borrow>)? {
                 pub(super) fn parameters() -> Vec<tests::Parameter> {
-                    vec![$(tests::Parameter {
+                    let own = [$(tests::Parameter {
                         name: stringify!($field),
                         kind: stringify!($kind),
                         bytes: <$kind as Argument>::BYTES,
-                    }),*]
+                    }),*];
+                    let batch = tests::Parameter { name: "batch", kind: "&'a Batch", bytes: Batch::BYTES };
+                    own.into_iter().chain([batch].into_iter().take($batched)).collect()
                 }
             }
         }
@@ -106,6 +114,7 @@ mod tests {
     use std::ffi::c_void;
 
     use super::*;
+    use crate::cuda::batch::Frames;
 
     /// A parameter as the arguments have it.
     #[derive(Debug, PartialEq)]
@@ -219,6 +228,8 @@ mod tests {
         };
         let wanted =
             [at(&c), at(&selections), at(&args.small), at(&late), at(&marks), at(&args.round), at(&shape)];
-        assert_eq!(args.pointers(), wanted);
+        let batch = Frames::ONE.batch;
+        let with_batch: Vec<_> = wanted.into_iter().chain([at(&batch)]).collect();
+        assert_eq!(args.pointers(&batch)[..], with_batch);
     }
 }

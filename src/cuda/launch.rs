@@ -10,6 +10,8 @@ use cudarc::driver::sys::{
 };
 use cudarc::driver::{CudaFunction, CudaStream, DriverError};
 
+use super::abi::Batch;
+use super::batch::Frames;
 use crate::error::{Error, Result};
 
 /// A driver result with the stage that asked.
@@ -49,6 +51,8 @@ pub(crate) unsafe trait Argument: Sized {
 // SAFETY: a word of 32 bits on both sides.
 unsafe impl Argument for u32 {}
 // SAFETY: a word of 64 bits on both sides.
+unsafe impl Argument for u64 {}
+// SAFETY: a word of 64 bits on both sides.
 unsafe impl Argument for i64 {}
 // SAFETY: a double on both sides.
 unsafe impl Argument for f64 {}
@@ -72,9 +76,11 @@ pub(crate) unsafe trait Arguments {
     type Pointers: AsMut<[*mut c_void]>;
     /// Type of these arguments without a lifetime, by which a [`Kernel`] is known.
     type Static;
+    /// Whether the kernel takes a [`Batch`] as well, its last parameter: only these work on several frames.
+    const IS_BATCHED: bool;
 
-    /// Addresses of the arguments, as the driver takes them.
-    fn pointers(&self) -> Self::Pointers;
+    /// Addresses of the arguments, as the driver takes them. That of the batch holds while it is borrowed.
+    fn pointers(&self, batch: &Batch) -> Self::Pointers;
 }
 
 /// Lets a grid be set up while the one before it runs.
@@ -113,6 +119,8 @@ pub(crate) struct Shape {
     pub grid: (u32, u32),
     /// Threads of a block.
     pub threads: u32,
+    /// Frames that have such a grid each.
+    pub frames: Frames,
     /// True if the blocks wait for each other, so that all have to be on the device at once.
     pub together: bool,
 }
@@ -120,7 +128,7 @@ pub(crate) struct Shape {
 impl Shape {
     /// The shape of a grid whose blocks do not wait for each other.
     pub fn of(grid: (u32, u32), threads: u32) -> Self {
-        Self { grid, threads, together: false }
+        Self { grid, threads, frames: Frames::ONE, together: false }
     }
 }
 
@@ -164,8 +172,25 @@ impl<A> Kernel<A> {
         shape: Shape,
         args: &impl Arguments<Static = A>,
     ) -> Result<()> {
+        let mut pointers = self.pointers(&shape.frames, args)?;
         // SAFETY: `A` are the kernel's parameters, says who made `self`; the caller keeps the memory behind them valid.
-        unsafe { self.function.launch(stream, shape, args.pointers().as_mut()) }
+        unsafe { self.function.launch(stream, shape, pointers.as_mut()) }
+    }
+
+    /// Addresses of all that the kernel takes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Batch`] if it works on one frame and gets several.
+    pub(super) fn pointers<B: Arguments<Static = A>>(
+        &self,
+        frames: &Frames,
+        args: &B,
+    ) -> Result<B::Pointers> {
+        if frames.count > 1 && !B::IS_BATCHED {
+            return Err(Error::Batch(format!("`{}` works on one frame; take a batch of one", self.stage())));
+        }
+        Ok(args.pointers(&frames.batch))
     }
 
     /// The driver's handle, the stage and the bytes of shared memory a block, for a node of a graph.
@@ -202,7 +227,7 @@ impl Function {
         let config = CUlaunchConfig {
             gridDimX: shape.grid.0,
             gridDimY: shape.grid.1,
-            gridDimZ: 1,
+            gridDimZ: shape.frames.count,
             blockDimX: shape.threads,
             blockDimY: 1,
             blockDimZ: 1,

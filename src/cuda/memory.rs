@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Arrays in device memory.
 
-use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, sys};
+use std::sync::Arc;
+
+use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, result, sys};
 
 use super::abi::Address;
 use super::handle::Cuda;
@@ -9,37 +11,59 @@ use super::launch::check;
 use super::pinned::Pinned;
 use crate::error::Result;
 
-/// An array in device memory.
+/// Zeroed bytes of device memory.
+pub(super) fn zeroed(cuda: &Cuda, what: &'static str, bytes: usize) -> Result<Arc<CudaSlice<u8>>> {
+    check(what, cuda.device.context.bind_to_thread())?;
+    Ok(Arc::new(check(what, cuda.stream.alloc_zeros::<u8>(bytes))?))
+}
+
+/// Where bytes begin.
+pub(super) fn address_of(cuda: &Cuda, bytes: &CudaSlice<u8>) -> u64 {
+    bytes.device_ptr(&cuda.stream).0
+}
+
+/// An array in device memory, or one for each frame of a batch.
 pub(crate) struct Memory<T> {
-    slice: CudaSlice<u8>,
     address: Address<T>,
     len: usize,
+    /// Keeps the memory, which may be larger.
+    owner: Arc<CudaSlice<u8>>,
 }
 
 impl<T> Memory<T> {
-    /// Allocates zeroed memory for `len` items, at least one.
+    /// Allocates zeroed memory for `len` items, at least one; for as many in each frame of the handle's batch.
     pub fn new(cuda: &Cuda, what: &'static str, len: usize) -> Result<Self> {
-        check(what, cuda.device.context.bind_to_thread())?;
-        let bytes = len.max(1) * size_of::<T>();
-        let slice = check(what, cuda.stream.alloc_zeros::<u8>(bytes))?;
-        let address = Address::new(slice.device_ptr(&cuda.stream).0);
-        Ok(Self { slice, address, len })
+        let Some(batch) = &cuda.batch else { return Self::alone(cuda, what, len) };
+        let (owner, address) = batch.allocate(cuda, what, len.max(1) * size_of::<T>())?;
+        Ok(Self { address: Address::new(address), len, owner })
     }
 
-    /// Allocates memory with a copy of the host's items.
+    /// The same for what frames of a batch have in common, or have no part in.
+    pub fn alone(cuda: &Cuda, what: &'static str, len: usize) -> Result<Self> {
+        let owner = zeroed(cuda, what, len.max(1) * size_of::<T>())?;
+        let address = Address::new(address_of(cuda, &owner));
+        Ok(Self { address, len, owner })
+    }
+
+    /// Allocates memory with a copy of the host's items, which all frames of a batch read.
     pub fn with(cuda: &Cuda, what: &'static str, items: &[T]) -> Result<Self>
     where
         T: bytemuck::Pod,
     {
-        let mut memory = Self::new(cuda, what, items.len())?;
-        let bytes: &[u8] = bytemuck::cast_slice(items);
-        check(what, cuda.stream.memcpy_htod(bytes, &mut memory.slice))?;
+        let mut memory = Self::alone(cuda, what, items.len())?;
+        memory.write(cuda, what, 0, items)?;
         Ok(memory)
     }
 
-    /// Address of the items; [`Address::NULL`] is no array's.
+    /// Address of the items, in a batch of the first frame's; [`Address::NULL`] is no array's.
     pub fn address(&self) -> Address<T> {
         self.address
+    }
+
+    /// The items of a frame of the handle's batch.
+    pub fn of_frame(&self, cuda: &Cuda, frame: usize) -> Self {
+        let offset = cuda.batch.as_ref().map_or(0, |batch| frame * batch.distance());
+        Self { address: self.address.byte(offset).cast(), len: self.len, owner: self.owner.clone() }
     }
 
     pub fn len(&self) -> usize {
@@ -73,10 +97,11 @@ impl<T> Memory<T> {
         T: bytemuck::Pod,
     {
         check(what, cuda.device.context.bind_to_thread())?;
-        let bytes: &[u8] = bytemuck::cast_slice(items);
-        let start = first * size_of::<T>();
-        check(what, cuda.stream.memcpy_htod(bytes, &mut self.slice.slice_mut(start..start + bytes.len())))?;
-        check(what, cuda.stream.synchronize())
+        assert!(first + items.len() <= self.len, "{what}: {} items from {first} on", items.len());
+        let to = self.address.item(first).raw();
+        // SAFETY: there is room for the items, says the line above; the wait keeps them until the stream has passed.
+        let copied = unsafe { result::memcpy_htod_async(to, items, cuda.stream.cu_stream()) };
+        check(what, copied.and_then(|()| cuda.stream.synchronize()))
     }
 
     /// Copies the items from `first` on into `out` and waits for them.
@@ -84,19 +109,15 @@ impl<T> Memory<T> {
     where
         T: bytemuck::Pod,
     {
-        let bytes: &mut [u8] = bytemuck::cast_slice_mut(out);
-        if bytes.is_empty() {
+        if out.is_empty() {
             return Ok(());
         }
+        assert!(first + out.len() <= self.len, "{what}: {} items from {first} on", out.len());
         check(what, cuda.device.context.bind_to_thread())?;
-        check(
-            what,
-            cuda.stream.memcpy_dtoh(
-                &self.slice.slice(first * size_of::<T>()..first * size_of::<T>() + bytes.len()),
-                bytes,
-            ),
-        )?;
-        check(what, cuda.stream.synchronize())
+        let from = self.address.item(first).raw();
+        // SAFETY: there are as many items, says the line above; the wait keeps `out` until the stream has passed.
+        let copied = unsafe { result::memcpy_dtoh_async(out, from, cuda.stream.cu_stream()) };
+        check(what, copied.and_then(|()| cuda.stream.synchronize()))
     }
 }
 

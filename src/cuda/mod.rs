@@ -7,6 +7,7 @@
 pub(crate) mod abi;
 pub(crate) mod access;
 mod arrays;
+pub(crate) mod batch;
 pub(crate) mod device;
 pub(crate) mod frame;
 pub(crate) mod graph;

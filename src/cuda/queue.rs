@@ -5,6 +5,7 @@ use std::sync::Mutex;
 
 use cudarc::driver::{CudaEvent, sys};
 
+use super::batch::Frames;
 use super::graph::Recording;
 use super::handle::Cuda;
 use super::launch::{Arguments, Kernel, Shape, check};
@@ -15,13 +16,15 @@ use crate::stage_times::StageTimes;
 pub(crate) struct Queue {
     profile: Option<Mutex<Vec<(&'static str, CudaEvent)>>>,
     recording: Mutex<Option<Recording>>,
+    /// Frames that launches work on.
+    pub frames: Frames,
     /// Dropped last, because it may hold the context.
     pub cuda: Cuda,
 }
 
 impl Queue {
     pub fn new(cuda: &Cuda) -> Self {
-        Self { profile: None, recording: Mutex::default(), cuda: cuda.clone() }
+        Self { profile: None, recording: Mutex::default(), frames: Frames::ONE, cuda: cuda.clone() }
     }
 
     /// Returns true if stages are timed one by one.
@@ -89,8 +92,9 @@ impl Queue {
         threads: u32,
         args: &impl Arguments<Static = A>,
     ) -> Result<()> {
+        let shape = Shape { together: blocks > 1, ..Shape::of((blocks, 1), threads) };
         // SAFETY: the caller keeps what `put` asks for.
-        unsafe { self.put(kernel, Shape { grid: (blocks, 1), threads, together: true }, args) }
+        unsafe { self.put(kernel, shape, args) }
     }
 
     /// # Safety
@@ -101,6 +105,7 @@ impl Queue {
         shape: Shape,
         args: &impl Arguments<Static = A>,
     ) -> Result<()> {
+        let shape = Shape { frames: self.frames, ..shape };
         if let Some(recording) = &mut *self.recording.lock().unwrap() {
             debug_assert!(
                 !shape.together || !recording.is_parallel(),

@@ -150,7 +150,7 @@ impl ResultPool {
             return Ok(slot);
         }
         let ready = check(STAGE, cuda.device.context.new_event(None))?;
-        Ok(Slot { memory: Memory::new(cuda, STAGE, bytes)?, pinned: None, ready })
+        Ok(Slot { memory: Memory::alone(cuda, STAGE, bytes)?, pinned: None, ready })
     }
 }
 

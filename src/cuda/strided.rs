@@ -150,7 +150,7 @@ impl Packing {
             bytes: kernel(pack_bytes::KERNEL)?,
             words: kernel(pack_words::KERNEL)?,
             values: cuda.device.kernel(pack_values::KERNEL, STAGE)?,
-            is_bad: Memory::new(cuda, STAGE, 1)?,
+            is_bad: Memory::alone(cuda, STAGE, 1)?,
             cuda: cuda.clone(),
         })
     }

@@ -75,6 +75,7 @@ pub(crate) const TRACK_POINTS: u32 = value("TRACK_POINTS");
 pub(crate) const IDENTIFY_THREADS: u32 = value("IDENTIFY_THREADS");
 pub(crate) const MATCH_BLOCKS: u32 = value("MATCH_BLOCKS");
 pub(crate) const NEIGHBOR_THREADS: u32 = value("NEIGHBOR_THREADS");
+pub(crate) const LISTED_FRAMES: u32 = value("LISTED_FRAMES");
 pub(crate) const EXPORT_THREADS: u32 = value("EXPORT_THREADS");
 pub(crate) const SAMPLE_U8: u32 = value("SAMPLE_U8");
 pub(crate) const SAMPLE_U16: u32 = value("SAMPLE_U16");

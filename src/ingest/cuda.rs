@@ -28,7 +28,7 @@ struct Masking {
 
 impl Masking {
     fn new(cuda: &Cuda, plan: &Plan) -> Result<Self> {
-        let most = 8 * cuda.device.multiprocessors;
+        let most = 8 * cuda.multiprocessors();
         Ok(Self {
             outside: cuda.device.kernel(mask_outside::KERNEL, "ingest")?,
             seeds: cuda.device.kernel(mask_seeds::KERNEL, "ingest")?,
@@ -81,9 +81,9 @@ impl Stretch {
             count: cuda.device.kernel(gray_count::KERNEL, "ingest")?,
             range: cuda.device.kernel(gray_range::KERNEL, "ingest")?,
             ingest: cuda.device.kernel(ingest_stretched::KERNEL, "ingest")?,
-            counts: Memory::with(cuda, "device memory", &[0; BINS])?,
-            found: Memory::with(cuda, "device memory", &[0; 4])?,
-            blocks: plan.frame.geometry.height.min(4 * cuda.device.multiprocessors),
+            counts: Memory::new(cuda, "device memory", BINS)?,
+            found: Memory::new(cuda, "device memory", 4)?,
+            blocks: plan.frame.geometry.height.min(4 * cuda.multiprocessors()),
         })
     }
 
@@ -132,7 +132,7 @@ impl Ingest {
             Conversion::Fixed(kernel) => kernel.resident_blocks(INGEST_THREADS)?,
             Conversion::Stretched(stretch) => stretch.ingest.resident_blocks(INGEST_THREADS)?,
         };
-        let resident = resident * cuda.device.multiprocessors;
+        let resident = resident * cuda.multiprocessors();
         let step = plan.grid.sample_step();
         let (width, height) = (plan.frame.geometry.width, plan.frame.geometry.height);
         Ok(Self {

@@ -3,8 +3,8 @@
 
 use crate::algo::{self, AlgorithmPlan, algorithms};
 use crate::backend::{self, Backend, Internal, StageTimes, Stages};
-use crate::buffers::DeviceResults;
 use crate::buffers::cuda::FrameBuffers;
+use crate::buffers::{BatchResults, DeviceResults};
 use crate::cuda::access::Kind;
 use crate::cuda::{Cuda, DeviceFrame, HostLabels, Kept};
 use crate::engine::Engine;
@@ -33,7 +33,57 @@ impl Engine<Cuda> {
     ///
     /// [`Error::NotSegmented`] if none was, or if it failed.
     pub fn results(&self) -> Result<DeviceResults<'_>> {
-        self.segmented_for().map(|outputs| DeviceResults::of(self.buffers(), outputs))
+        self.results_of(0)
+    }
+
+    /// The same of a frame of the batch that was submitted last, [`DeviceFrame::of_batch`].
+    ///
+    /// # Errors
+    ///
+    /// Also [`Error::Batch`] if the batch had no such frame.
+    pub fn results_of(&self, frame: usize) -> Result<DeviceResults<'_>> {
+        let (outputs, buffers) = (self.segmented_for()?, self.buffers());
+        let count = buffers.queue.frames.count;
+        if frame >= count as usize {
+            return Err(Error::Batch(format!("no frame {frame}; the last batch had {count}")));
+        }
+        Ok(DeviceResults::of(buffers, outputs, frame))
+    }
+
+    /// The same of all frames of that batch together.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::results`].
+    pub fn batch_results(&self) -> Result<BatchResults<'_>> {
+        self.results().map(BatchResults::of)
+    }
+
+    /// Makes an engine that works on as many as `frames` side by side, those of [`DeviceFrame::of_batch`], with the results of each
+    /// by itself. Frames of a batch are pictures of their own: nothing lasts from one to another, or to the next batch.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Batch`] for a temporal plan, for no frame or too many, or where frames are too large; errors of the driver, as without
+    /// memory.
+    pub fn for_batch(cuda: &Cuda, plan: &Plan, frames: u32) -> Result<Self> {
+        if plan.temporal.is_some() {
+            return Err(Error::Batch(
+                "frames that follow each other, with `temporal`, come one by one".into(),
+            ));
+        }
+        // Room for the longest array of nearly all plans; others say what they need.
+        let mut distance = 32 * plan.frame.geometry.pixels() + (64 << 10);
+        loop {
+            let cuda = cuda.with_batch(frames, distance)?;
+            let engine = Self::new(cuda.clone(), plan.clone());
+            let longest = cuda.batch.as_ref().map_or(0, |batch| batch.longest());
+            let longest = longest.max(engine.as_ref().map_or(0, |engine| engine.buffers().longest_later()));
+            if longest <= distance {
+                return engine;
+            }
+            distance = longest;
+        }
     }
 
     /// Makes this engine keep results in the pool of device memory that `other`, an engine with the same plan, has for them.
@@ -166,6 +216,12 @@ impl Backend for Cuda {
         if frame.planes.mask.is_some() && !plan.masked {
             return Err(Error::Mask);
         }
+        let (frames, room) = (frame.each().len(), self.batch.as_ref().map_or(1, |batch| batch.frames()));
+        if frames > room as usize {
+            return Err(Error::Batch(format!(
+                "{frames} frames; the engine has room for {room}, see Engine::for_batch"
+            )));
+        }
         frame.check_context(self)
     }
 
@@ -194,12 +250,12 @@ impl Backend for Cuda {
         outputs: Outputs,
         stages: &mut (dyn FnMut(&mut FrameBuffers) -> Result<()> + Send),
     ) -> Result<()> {
-        buffers.begin();
         if outputs.neighbors {
             buffers.prepare_neighbors()?;
         }
-        // The guard orders the frame's memory against other streams until it is dropped, behind the last launch.
-        let _access = frame.access(&buffers.queue.cuda, Kind::Read)?;
+        // The guards order the frames' memory against other streams until they are dropped, behind the last launch.
+        let _accesses = frame.access_all(&buffers.queue.cuda, Kind::Read)?;
+        buffers.begin(frame)?;
         // The last frame's results become the state that this frame reads; it writes to the other half of each pair.
         if let Some(state) = &mut buffers.temporal {
             state.swap();

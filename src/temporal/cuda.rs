@@ -36,7 +36,7 @@ pub(crate) struct Temporal {
 impl Temporal {
     pub fn new(cuda: &Cuda, plan: &crate::plan::Plan, temporal: &Plan) -> Result<Self> {
         let device = &cuda.device;
-        let most = 4 * cuda.device.multiprocessors;
+        let most = 4 * cuda.multiprocessors();
         let squares = temporal.thumbnail[0] * temporal.thumbnail[1];
         let points = super::track_points(&plan.grid, plan.frame.geometry);
         debug_assert!(points <= TRACK_POINTS as usize);

@@ -122,7 +122,7 @@ impl State {
             Memory::new(cuda, what, max_regions)?
         };
         let matching = cuda.device.kernel(temporal_match::KERNEL, "temporal/identify")?;
-        let resident = matching.resident_blocks(IDENTIFY_THREADS)? * cuda.device.multiprocessors;
+        let resident = matching.resident_blocks(IDENTIFY_THREADS)? * cuda.multiprocessors();
         Ok(Self {
             grid: GridArgs::new(&plan.grid),
             args: Self::kernel_args(plan, temporal, max_regions, pairs, name_blocks),

@@ -27,6 +27,7 @@ mod arrays;
 mod async_depth;
 #[cfg(feature = "gst")]
 mod bad_buffers;
+mod batches;
 mod clips;
 #[cfg(feature = "gst")]
 mod colorimetry;

@@ -396,11 +396,12 @@ std::vector<void *> pointers_of(const Grid &grid) {
   return pointers;
 }
 void run_one(const Grid &grid, size_t i, std::vector<void *> &pointers) {
-  const dim3 index = {(unsigned)(i % grid.blocks.x), (unsigned)(i / grid.blocks.x), 0};
+  const size_t row = i / grid.blocks.x;
+  const dim3 index = {(unsigned)(i % grid.blocks.x), (unsigned)(row % grid.blocks.y), (unsigned)(row / grid.blocks.y)};
   run_block(index, grid.size, grid.blocks, grid.kernel.entry, pointers.data());
 }
 void run_ahead(Ahead &ahead, const Grid &grid) {
-  const size_t blocks = (size_t)grid.blocks.x * grid.blocks.y;
+  const size_t blocks = (size_t)grid.blocks.x * grid.blocks.y * grid.blocks.z;
   ahead.blocks = {0, blocks / 2, blocks - 1};
   Gate &gate = ahead.gate;
   gate.open = false;
@@ -440,7 +441,7 @@ Result run(const Grid &grid, Ahead *ahead = nullptr) {
     if (ahead) await(*ahead);
     return ILLEGAL_ADDRESS;
   }
-  const size_t blocks = (size_t)grid.blocks.x * grid.blocks.y;
+  const size_t blocks = (size_t)grid.blocks.x * grid.blocks.y * grid.blocks.z;
   size_t threads = (size_t)setting("EMULATOR_THREADS", (long)std::thread::hardware_concurrency());
   threads = grid.together ? blocks : std::max<size_t>(1, std::min(threads, blocks / 64));
   const bool backwards = setting("EMULATOR_BACKWARDS", 0);
@@ -481,7 +482,7 @@ constexpr unsigned MOST_SHARED = 28 << 10;
 
 // Makes a grid of what a program gives.
 Result make_grid(Grid &made, void *function, dim3 blocks, dim3 size, unsigned shared, void **arguments) {
-  if (blocks.x == 0 || blocks.y == 0 || blocks.z != 1 || size.x == 0 || size.x > 1024 || shared > MOST_SHARED) return INVALID_VALUE;
+  if (blocks.x == 0 || blocks.y == 0 || blocks.z == 0 || blocks.y > 65535 || blocks.z > 65535 || size.x == 0 || size.x > 1024 || shared > MOST_SHARED) return INVALID_VALUE;
   const Function &f = *(const Function *)function;
   const auto sizes = parameter_sizes().find(f.name);
   if (sizes == parameter_sizes().end()) return NOT_FOUND;

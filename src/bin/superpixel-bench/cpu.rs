@@ -80,6 +80,9 @@ impl Runner for CpuRunner {
     }
 
     fn job<'a>(&'a self, case: &Case, clip: &'a Clip) -> Result<Box<dyn Job + 'a>> {
+        if case.batch.is_some() {
+            return Err("--batch is for --backend cuda".into());
+        }
         let engine = Engine::new(self.cpu.clone(), Plan::new(&case.params, case.info)?)?;
         let mut job = CpuJob {
             case: case.clone(),

@@ -12,6 +12,7 @@ use gstsuperpixel::engine::Engine;
 use gstsuperpixel::image::{Frame, FrameMut, Labels};
 use gstsuperpixel::plan::Plan;
 
+use super::batch::BatchJob;
 use super::{Case, Clip, Format, Frames, Job, Limit, NO_FRAMES, Result, Runner, median, ms};
 
 /// Buffer of the copy test: far beyond the caches.
@@ -121,6 +122,12 @@ impl Runner for CudaRunner {
     }
 
     fn job<'a>(&'a self, case: &Case, clip: &'a Clip) -> Result<Box<dyn Job + 'a>> {
+        if let Some(frames) = case.batch {
+            if case.drawing.is_some() {
+                return Err("nothing is drawn on a batch; leave --batch or the drawing out".into());
+            }
+            return Ok(Box::new(BatchJob::new(&self.cuda, self.ordinal, case, clip, frames)?));
+        }
         let engine = Engine::new(self.cuda.clone(), Plan::new(&case.params, case.info)?)?;
         let mut job = CudaJob {
             case: case.clone(),

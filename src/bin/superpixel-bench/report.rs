@@ -42,7 +42,7 @@ impl Row {
             self.step,
             self.regions,
             self.ms,
-            1e3 / self.ms,
+            1e3 * f64::from(self.case.frames()) / self.ms,
             self.fastest_ms,
             self.slowest_ms,
             self.plan_ms,
@@ -50,7 +50,11 @@ impl Row {
             self.ms / self.floor_ms
         );
         if let Some(time) = self.round_trip_ms {
-            println!("{:13}from and to host memory {time:12.3} ms  {:8.1} fps", "", 1e3 / time);
+            println!(
+                "{:13}from and to host memory {time:12.3} ms  {:8.1} fps",
+                "",
+                1e3 * f64::from(self.case.frames()) / time
+            );
         }
         for (name, time) in &self.stages {
             println!("{:13}{name:26} {time:9.3} ms  {:5.1} %", "", 100.0 * time / self.ms);
@@ -64,6 +68,7 @@ impl Row {
             "size": self.case.size.to_string(),
             "algorithm": self.case.algorithm.nick(),
             "superpixel_size": self.step,
+            "batch": self.case.batch,
             "regions": self.regions,
             "labels_hash": format!("{:016x}", self.hash),
             "plan_ms": self.plan_ms,

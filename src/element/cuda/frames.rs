@@ -217,6 +217,7 @@ impl Drop for FrameMemory {
 }
 
 /// Memory of an incoming frame.
+#[allow(clippy::large_enum_variant)] // Made once a frame; a box would allocate then.
 enum Input<'a> {
     /// Device memory, with the streams that its producer may still be busy on; 0 is the default stream.
     Device(DeviceFrame<'a>, Producers),

@@ -106,7 +106,7 @@ impl Connectivity {
         // At most one a multiprocessor, each of which has to meet all others.
         let resident =
             fit.resident_blocks(NUMBER_THREADS)?.min(number.resident_blocks(NUMBER_THREADS)?).min(1);
-        let resident = (resident * cuda.device.multiprocessors).max(1);
+        let resident = (resident * cuda.multiprocessors()).max(1);
         let (what, n) = ("device memory", plan.frame.geometry.pixels());
         Ok(Self {
             selections: Memory::new(cuda, what, 2 * n)?,
@@ -145,10 +145,8 @@ impl Connectivity {
             },
             may_overflow: plan.may_overflow(),
             border_blocks: border_pairs.div_ceil(BORDER_THREADS).max(1),
-            blocks: (width * height).div_ceil(PIXELS_A_BLOCK).clamp(1, 8 * cuda.device.multiprocessors),
-            later_blocks: (width * height)
-                .div_ceil(2 * PIXELS_A_BLOCK)
-                .clamp(1, 4 * cuda.device.multiprocessors),
+            blocks: (width * height).div_ceil(PIXELS_A_BLOCK).clamp(1, 8 * cuda.multiprocessors()),
+            later_blocks: (width * height).div_ceil(2 * PIXELS_A_BLOCK).clamp(1, 4 * cuda.multiprocessors()),
             // Photographs have at most one component per thread then. Small ones have more components per pixel, and
             // the device has blocks to spare.
             number_blocks: (width * height)

@@ -131,7 +131,7 @@ impl Hierarchy {
         let (what, labels) = ("device memory", buffers.max_regions);
         let slots = slots_for(buffers.max_pairs);
         let (width, height) = (buffers.geometry.width, buffers.geometry.height);
-        let multiprocessors = cuda.device.multiprocessors;
+        let multiprocessors = cuda.multiprocessors();
         let before_refine = Own { levels: own.levels && !plan.lists_refined(), ..own };
         let rounds = device.kernel(hierarchy_rounds::KERNEL, STAGE)?;
         // At most one a multiprocessor, each of which has to meet all others.

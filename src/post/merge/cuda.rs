@@ -48,7 +48,7 @@ impl Merge {
         let device = &cuda.device;
         let (what, labels) = ("device memory", buffers.max_regions);
         let pixels = buffers.geometry.width * buffers.geometry.height;
-        let most = 8 * cuda.device.multiprocessors;
+        let most = 8 * cuda.multiprocessors();
         Ok(Self {
             gather: if plan.connectivity { None } else { Some(device.kernel(merge_gather::KERNEL, STAGE)?) },
             start: device.kernel(merge_start::KERNEL, STAGE)?,

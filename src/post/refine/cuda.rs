@@ -56,7 +56,7 @@ impl Refine {
             planes: [Memory::new(cuda, what, pixels)?, Memory::new(cuda, what, pixels)?],
             mean: Memory::new(cuda, what, buffers.max_regions)?,
             keeps: !plan.merges(),
-            blocks: (pixels as u32).div_ceil(MERGE_THREADS).clamp(1, 8 * cuda.device.multiprocessors),
+            blocks: (pixels as u32).div_ceil(MERGE_THREADS).clamp(1, 8 * cuda.multiprocessors()),
         })
     }
 }

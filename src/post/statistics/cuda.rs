@@ -19,7 +19,7 @@ use crate::params::Outputs;
 use crate::plan::Plan;
 use crate::regions::Regions;
 
-/// Blocks that go over all slots of the hash table.
+/// Most blocks that go over all slots of the hash table.
 const NEIGHBOR_BLOCKS: u32 = 256;
 
 /// Kernels of the adjacency list, in the order of their launches.
@@ -102,7 +102,8 @@ impl Statistics {
             (memory.keys.address(), memory.lengths.address(), memory.degree.address());
         let (bucketed, pairs) = (memory.bucketed.address(), memory.pairs.address());
         let Neighbors { clear, count, degree: degrees, scan, bucket, rank } = &self.neighbors;
-        let (all, threads, queue) = ((NEIGHBOR_BLOCKS, 1), NEIGHBOR_THREADS, &buffers.queue);
+        let blocks = NEIGHBOR_BLOCKS.min(memory.slots.div_ceil(NEIGHBOR_THREADS));
+        let (all, threads, queue) = ((blocks, 1), NEIGHBOR_THREADS, &buffers.queue);
         // SAFETY: every array has the size that `prepare_neighbors` derives from the most pairs a map can have.
         unsafe {
             let cleared = neighbors_clear::Args { keys, lengths, degree, labels, args };
@@ -178,7 +179,7 @@ impl backend::Statistics<Cuda> for Statistics {
         outputs: Outputs,
         regions: &mut Regions,
     ) -> Result<()> {
-        let results = DeviceResults::of(buffers, outputs);
+        let results = DeviceResults::of(buffers, outputs, 0);
         if let Some(labels) = labels {
             results.download_labels(labels)?;
         }
@@ -192,6 +193,6 @@ impl backend::Statistics<Cuda> for Statistics {
         copies: bool,
         kept: &mut Kept,
     ) -> Result<()> {
-        DeviceResults::of(buffers, outputs).keep_in(copies, kept)
+        DeviceResults::of(buffers, outputs, 0).keep_in(copies, kept)
     }
 }
