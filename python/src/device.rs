@@ -266,6 +266,7 @@ impl<'py> Call<'py> {
             kind: self.kind,
             streams: &self.streams,
             check: self.check,
+            together: false,
         }
     }
 

@@ -2,19 +2,21 @@
 //! Engines on the CPU and on a device, and frames of both kinds of memory on the latter.
 
 use gstsuperpixel::any_engine::{AnyEngine, Continuity};
+use gstsuperpixel::buffers::{BatchResults, BatchTable, DeviceResults};
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::cuda::{
     Counts, Cuda, DeviceBytes, DeviceFrame, DeviceLabels, DeviceMemory, DevicePool, Intake, KeepsContext,
     LabelType, Part, SampleType, Staging, StridedImage, ValueScale,
 };
 use gstsuperpixel::engine::Engine;
-use gstsuperpixel::error::Result;
+use gstsuperpixel::error::{Error, Result};
 use gstsuperpixel::image::{Frame, FrameInfo, Labels};
 use gstsuperpixel::params::Outputs;
 use gstsuperpixel::plan::Plan;
 use gstsuperpixel::regions::Regions;
 
 use crate::error::Failure;
+use crate::side_by_side::SideBySide;
 
 /// An engine where a Segmenter works.
 pub type SegmenterEngine = AnyEngine<Engine<Cpu>, DeviceEngine>;
@@ -83,6 +85,8 @@ pub struct Task<'a> {
     pub streams: &'a Streams,
     /// True if values are checked before they are used.
     pub check: bool,
+    /// True if all come side by side, so that their tables can be had together.
+    pub together: bool,
 }
 
 /// Streams of the caller.
@@ -159,6 +163,40 @@ impl DeviceEngine {
         self.0.with_mut(Frames::counts)
     }
 
+    /// Where each frame's records begin among those of all of the last call, which were put there together. Waits for it.
+    pub fn batch_offsets(&mut self, table: BatchTable) -> Result<Vec<u64>, Failure> {
+        self.0.with_mut(|frames| {
+            let offsets = frames.batch()?.offsets(table)?;
+            frames.look_at_values()?;
+            Ok(offsets)
+        })
+    }
+
+    /// Copies what the last frames gave together to an address that has been checked, of so many bytes; nothing is waited for.
+    pub fn export_batch(
+        &mut self,
+        items: BatchItems,
+        address: u64,
+        bytes: usize,
+        streams: &Streams,
+    ) -> Result<(), Failure> {
+        self.0.with_mut(|frames| {
+            let cuda = frames.engine.backend().clone();
+            streams.wait_for_all(&cuda)?;
+            // SAFETY: as in `export`.
+            let mut to = unsafe { DeviceBytes::from_raw(address, bytes)? };
+            let batch = frames.batch()?;
+            let done = match items {
+                BatchItems::Offsets(table) => batch.export_offsets(table, &mut to),
+                BatchItems::Records(table, total) => batch.export_records(table, None, &mut to, total),
+                BatchItems::Edges(pairs) => batch.export_edges(&mut to, pairs),
+                BatchItems::Frames(regions) => batch.export_frame_numbers(&mut to, regions),
+            };
+            streams.precede_all(&cuda)?;
+            Ok(done?)
+        })
+    }
+
     /// Memory of ours.
     pub fn take(&self, bytes: usize) -> Result<DeviceMemory> {
         self.0.with(|frames| frames.tables.take(bytes))
@@ -211,7 +249,7 @@ pub const OUT_OF_RANGE: &str = "an image on the device has a value that is no nu
      off; data_range=(low, high) says what black and white are, a mask leaves pixels out, and nan_to_num replaces NaN";
 
 /// A frame with its mask, if there is one.
-fn with_mask<'a>(frame: DeviceFrame<'a>, mask: Option<(u64, u32)>) -> Result<DeviceFrame<'a>> {
+pub fn with_mask<'a>(frame: DeviceFrame<'a>, mask: Option<(u64, u32)>) -> Result<DeviceFrame<'a>> {
     // SAFETY: `device.rs` has checked the mask and holds it; streams are in order as said in `Frames::put`.
     mask.map_or(Ok(frame), |(address, stride)| unsafe { frame.with_mask(address, stride) })
 }
@@ -224,6 +262,18 @@ pub enum Table {
     Edges,
 }
 
+/// Results of all frames that were put on a device together, and how many items they are.
+#[derive(Debug, Clone, Copy)]
+pub enum BatchItems {
+    /// Where each frame's records begin.
+    Offsets(BatchTable),
+    Records(BatchTable, usize),
+    /// Pairs in both directions, with regions numbered through all frames.
+    Edges(usize),
+    /// The frame of each region.
+    Frames(usize),
+}
+
 struct Frames {
     intake: Intake,
     /// For frames of the host.
@@ -234,6 +284,10 @@ struct Frames {
     on_device: bool,
     /// True if its values have not been looked at.
     is_unchecked: bool,
+    /// For several frames in one call.
+    side: Option<SideBySide>,
+    /// True if the last frame was one of those.
+    is_of_side: bool,
     engine: Engine<Cuda>,
 }
 
@@ -248,6 +302,8 @@ impl Frames {
             tables: pool(),
             on_device: false,
             is_unchecked: false,
+            side: None,
+            is_of_side: false,
             engine,
         })
     }
@@ -291,15 +347,35 @@ impl Frames {
                 (Some(memory), place)
             }
         };
-        for (i, frame) in frames.iter().enumerate() {
-            // With the last one all have been read.
-            let is_awaited = !streams.is_ordered && i + 1 == frames.len();
-            self.put_frame(cuda, frame, task.check, is_awaited, outputs)?;
-            let address = first + i as u64 * apart;
+        let at_once = match task.together {
+            true => frames.len().max(1),
+            false if apart.is_multiple_of(kind.bytes() as u64) => {
+                SideBySide::at_once(cuda, self.engine.plan(), frames.len())?
+            }
+            false => 1,
+        };
+        self.is_of_side = at_once > 1 || task.together;
+        for (i, part) in frames.chunks(at_once).enumerate() {
+            let address = first + (i * at_once) as u64 * apart;
             // SAFETY: `device.rs` has checked the target, or it is ours and has room for all planes. Our stream waits for the caller's;
             // the caller's waits for ours before the memory can be used again, or the host does.
-            let mut to = unsafe { DeviceLabels::from_raw(address, stride, info.geometry, kind)? };
+            let mut to = unsafe {
+                DeviceLabels::from_raw(address, stride, info.geometry, kind)?
+                    .with_planes(part.len(), apart)?
+            };
+            if self.is_of_side {
+                let side = SideBySide::fitting(&mut self.side, cuda, self.engine.plan(), at_once)?;
+                side.submit(cuda, part, task.check, outputs)?;
+                side.results()?.export_labels(&mut to)?;
+                continue;
+            }
+            // With the last one all have been read.
+            let is_awaited = !streams.is_ordered && i + 1 == frames.len();
+            self.put_frame(cuda, &part[0], task.check, is_awaited, outputs)?;
             self.engine.results()?.export_labels(&mut to)?;
+        }
+        if self.is_of_side && !streams.is_ordered {
+            cuda.synchronize()?;
         }
         if let Some(memory) = &mut memory {
             memory.mark()?;
@@ -350,12 +426,34 @@ impl Frames {
         if !self.on_device {
             return Ok(Counts::default());
         }
-        let counts = self.engine.results()?.counts()?;
-        if self.is_unchecked && self.intake.was_cut_off()? {
-            return Err(Failure::Value(OUT_OF_RANGE.into()));
+        let counts = self.results()?.counts()?;
+        self.look_at_values()?;
+        Ok(counts)
+    }
+
+    /// Where the last frame's results are.
+    fn results(&self) -> Result<DeviceResults<'_>> {
+        match &self.side {
+            Some(side) if self.is_of_side => side.last_results(),
+            _ => self.engine.results(),
+        }
+    }
+
+    /// Refuses what had values out of range, the first time that somebody waits for it.
+    fn look_at_values(&mut self) -> Result<(), Failure> {
+        if self.is_unchecked {
+            let of_side = self.side.as_mut().map_or(Ok(false), SideBySide::was_cut_off)?;
+            if self.intake.was_cut_off()? || of_side {
+                return Err(Failure::Value(OUT_OF_RANGE.into()));
+            }
         }
         self.is_unchecked = false;
-        Ok(counts)
+        Ok(())
+    }
+
+    /// Results of the last frames together, as [`Task::together`] asks for them.
+    fn batch(&self) -> Result<BatchResults<'_>> {
+        self.side.as_ref().filter(|_| self.is_of_side).map_or(Err(Error::NotSegmented), SideBySide::results)
     }
 
     fn export(&mut self, table: Table, to: &mut DeviceBytes<'_>) -> Result<(), Failure> {
@@ -363,7 +461,7 @@ impl Frames {
         if !self.on_device {
             return Ok(());
         }
-        let results = self.engine.results()?;
+        let results = self.results()?;
         match table {
             Table::Records(part) => results.export(part, to).map(drop)?,
             Table::Edges => results.export_edges(to)?,

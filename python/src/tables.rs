@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Tables of a frame on a device: dicts of arrays of the frame's library, which show the columns of one copy of the records.
 
+use gstsuperpixel::buffers::BatchTable;
 use gstsuperpixel::cuda::{Counts, Part};
 use gstsuperpixel::record::{Layout, Record, RecordField, Scalar};
 use gstsuperpixel::regions::{MergeStep, Motion, Neighbor, Region};
@@ -8,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PySlice};
 
 use crate::device_array::{DeviceArray, Shared};
-use crate::engines::{DeviceEngine, Streams, Table};
+use crate::engines::{BatchItems, DeviceEngine, Streams, Table};
 use crate::error::Failure;
 use crate::library::{Dtype, Library};
 use crate::streams;
@@ -62,6 +63,19 @@ enum Made<'py> {
     Ours(std::sync::Arc<Shared>),
 }
 
+/// The array itself.
+fn whole<'py>(
+    py: Python<'py>,
+    made: Made<'py>,
+    dtype: Dtype,
+    shape: &[usize],
+) -> PyResult<Bound<'py, PyAny>> {
+    match made {
+        Made::Theirs(array) => Ok(array),
+        Made::Ours(memory) => Ok(Bound::new(py, DeviceArray::whole(memory, dtype, shape))?.into_any()),
+    }
+}
+
 /// Where arrays come from.
 pub struct Source<'a> {
     pub library: &'a Library,
@@ -74,29 +88,29 @@ impl Source<'_> {
         Ok(py.detach(|| self.engine.counts())?)
     }
 
-    /// A new array with a table in it.
+    /// A new array that `export` writes to: given an engine, an address, so many bytes and the streams in whose order that is.
     fn make<'py>(
         &mut self,
         py: Python<'py>,
-        table: Table,
         dtype: Dtype,
-        shape: [usize; 2],
+        shape: &[usize],
+        export: impl FnOnce(&mut DeviceEngine, u64, usize, &Streams) -> Result<(), Failure> + Send,
     ) -> PyResult<Made<'py>> {
-        let bytes = shape[0] * shape[1] * dtype.bytes();
+        let bytes = shape.iter().product::<usize>() * dtype.bytes();
         let mut turns = Streams::default();
         let Self { library, ordinal, engine } = self;
-        if let Some((array, address)) = library.empty(py, *ordinal, dtype, &shape)? {
+        if let Some((array, address)) = library.empty(py, *ordinal, dtype, shape)? {
             streams::current(py, library, *ordinal)?.iter().for_each(|&stream| turns.take_turn(stream));
             // Of nothing there is no address.
             if bytes > 0 {
-                py.detach(|| engine.export(table, address, bytes, &turns))?;
+                py.detach(|| export(engine, address, bytes, &turns))?;
             }
             return Ok(Made::Theirs(array));
         }
         let memory = py.detach(|| {
             let mut memory = engine.take(bytes)?;
             if bytes > 0 {
-                engine.export(table, memory.address(), bytes, &turns)?;
+                export(engine, memory.address(), bytes, &turns)?;
             }
             memory.mark()?;
             Ok::<_, Failure>(memory)
@@ -112,10 +126,24 @@ impl Source<'_> {
             Part::Merges => counts.merges,
             _ => counts.regions,
         } as usize;
-        let made = self.make(py, Table::Records(of.part), Dtype::I32, [rows, of.words()])?;
+        let (part, shape) = (of.part, [rows, of.words()]);
+        let made = self.make(py, Dtype::I32, &shape, |engine, address, bytes, streams| {
+            engine.export(Table::Records(part), address, bytes, streams)
+        })?;
+        self.columns_of(py, &made, rows, of)
+    }
+
+    /// The columns of records that have been copied.
+    fn columns_of<'py>(
+        &self,
+        py: Python<'py>,
+        made: &Made<'py>,
+        rows: usize,
+        of: &Columns,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let columns = PyDict::new(py);
         for field in of.layout.fields {
-            columns.set_item(field.name, self.column(py, &made, rows, of.words(), field)?)?;
+            columns.set_item(field.name, self.column(py, made, rows, of.words(), field)?)?;
         }
         Ok(columns.into_any())
     }
@@ -157,11 +185,66 @@ impl Source<'_> {
     /// Pairs in both directions, int64 of shape (2, 2E).
     pub fn edges<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let shape = [2, 2 * self.counts(py)?.pairs as usize];
-        match self.make(py, Table::Edges, Dtype::I64, shape)? {
-            Made::Theirs(array) => Ok(array),
-            Made::Ours(memory) => {
-                Ok(Bound::new(py, DeviceArray::whole(memory, Dtype::I64, &shape))?.into_any())
-            }
+        let made = self.make(py, Dtype::I64, &shape, |engine, address, bytes, streams| {
+            engine.export(Table::Edges, address, bytes, streams)
+        })?;
+        whole(py, made, Dtype::I64, &shape)
+    }
+
+    /// What all frames of the last call gave together: offsets of regions, int64 [frames + 1], the frame of each region, and, as they
+    /// are asked for, columns of regions and of pairs with the offsets of pairs, and pairs in both directions. Waits for it.
+    pub fn batch<'py>(
+        &mut self,
+        py: Python<'py>,
+        frames: usize,
+        regions: bool,
+        neighbors: bool,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let offsets = |engine: &mut DeviceEngine, table| py.detach(|| engine.batch_offsets(table));
+        let all = offsets(self.engine, BatchTable::Regions)?[frames] as usize;
+        let found = PyDict::new(py);
+        found.set_item(
+            "ptr",
+            self.batch_numbers(py, BatchItems::Offsets(BatchTable::Regions), &[frames + 1])?,
+        )?;
+        found.set_item("batch", self.batch_numbers(py, BatchItems::Frames(all), &[all])?)?;
+        if regions {
+            found.set_item("regions", self.batch_columns(py, &REGIONS, BatchTable::Regions, all)?)?;
         }
+        if neighbors {
+            let pairs = offsets(self.engine, BatchTable::Neighbors)?[frames] as usize;
+            let edges = [2, 2 * pairs];
+            let before = BatchItems::Offsets(BatchTable::Neighbors);
+            found.set_item("pair_ptr", self.batch_numbers(py, before, &[frames + 1])?)?;
+            found.set_item("neighbors", self.batch_columns(py, &NEIGHBORS, BatchTable::Neighbors, pairs)?)?;
+            found.set_item("edge_index", self.batch_numbers(py, BatchItems::Edges(pairs), &edges)?)?;
+        }
+        Ok(found)
+    }
+
+    /// Numbers of 64 bits of a batch.
+    fn batch_numbers<'py>(
+        &mut self,
+        py: Python<'py>,
+        items: BatchItems,
+        shape: &[usize],
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let made = self.make(py, Dtype::I64, shape, |engine, address, bytes, streams| {
+            engine.export_batch(items, address, bytes, streams)
+        })?;
+        whole(py, made, Dtype::I64, shape)
+    }
+
+    fn batch_columns<'py>(
+        &mut self,
+        py: Python<'py>,
+        of: &Columns,
+        table: BatchTable,
+        rows: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let made = self.make(py, Dtype::I32, &[rows, of.words()], |engine, address, bytes, streams| {
+            engine.export_batch(BatchItems::Records(table, rows), address, bytes, streams)
+        })?;
+        self.columns_of(py, &made, rows, of)
     }
 }

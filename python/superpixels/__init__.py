@@ -20,6 +20,7 @@ distances: the lower cluster; docs/python.md names where each method is specifie
 """
 
 from ._annotations import to_coco, to_cvat, to_label_studio
+from ._batch import PictureOfBatch, RegionBatch, segment_batch
 from ._contours import contours
 from ._drawings import boundaries, mean_color
 from ._events import EventKind
@@ -43,7 +44,9 @@ __all__ = [
     "Frame",
     "Parameters",
     "Picture",
+    "PictureOfBatch",
     "RegionAt",
+    "RegionBatch",
     "SegmentedImage",
     "Segmenter",
     "adjacency",
@@ -59,6 +62,7 @@ __all__ = [
     "region_at",
     "rle",
     "rles",
+    "segment_batch",
     "segment_images",
     "segment_video",
     "show",

@@ -160,6 +160,7 @@ __all__ = [
     "DeviceArray",
     "ImageSet",
     "segment",
+    "segment_batch",
     "cut",
     "contours",
     "smooth_labels",
@@ -177,6 +178,22 @@ MERGE: np.dtype[np.void]
 def defaults(name: str) -> Parameters: ...
 def described(name: str) -> list[dict[str, object]]: ...
 def ranges() -> dict[str, tuple[float, float, str]]: ...
+def segment_batch(
+    images: Any,
+    algorithm: str,
+    values: Mapping[str, object],
+    order: str,
+    mask: object,
+    start_label: int,
+    stream: object,
+    check: bool,
+    data_range: object,
+    bands: object,
+    channel_axis: object,
+    regions: bool,
+    neighbors: bool,
+    linear_light: bool,
+) -> tuple[Any, dict[str, Any]]: ...
 def contours(bordered: NDArray[np.int32]) -> dict[int, list[list[NDArray[np.int32]]]]: ...
 def cut(labels: NDArray[np.uint16], steps: NDArray[np.uint8], regions: int) -> None: ...
 def smooth_labels(labels: NDArray[np.uint16], smoothed: NDArray[np.uint16], smoothness: float, threads: int) -> None: ...

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: MPL-2.0
+"""Labels, tables and one graph of a batch of pictures on a device, in one set of launches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
+
+from . import _native
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, Literal
+
+    from typing_extensions import Unpack
+
+    from ._functions import Parameters
+    from ._native import _Algorithm, _Order
+
+__all__ = ["PictureOfBatch", "RegionBatch", "segment_batch"]
+
+_ArrayT = TypeVar("_ArrayT")
+
+
+class PictureOfBatch(NamedTuple):
+    """One picture of a `RegionBatch`: views of its arrays.
+
+    Attributes
+    ----------
+    labels : array of int32, shape (H, W)
+        Its label map.
+    regions : dict of arrays, or None
+        Columns of its regions: row i is of label i, or of i + `start_label`.
+    edge_index : array of int64, shape (2, 2E), or None
+        Its pairs in both directions, with regions numbered from 0: an array of its own.
+
+    See Also
+    --------
+    RegionBatch : All pictures together.
+
+    Examples
+    --------
+    >>> import superpixels as sp
+    >>> sp.PictureOfBatch._fields
+    ('labels', 'regions', 'edge_index')
+    """
+
+    labels: Any
+    regions: dict[str, Any] | None
+    edge_index: Any
+
+
+class RegionBatch(Generic[_ArrayT]):
+    """Regions of a batch of pictures on a device, as graph libraries batch graphs.
+
+    All arrays are of the library of the images (of others than torch and CuPy `DeviceArray`), and in the order of the caller's
+    stream. Regions of all pictures are numbered through: those of picture i are rows `ptr[i]` to `ptr[i + 1]`.
+
+    Attributes
+    ----------
+    labels : array of int32, shape (N, H, W)
+        Label maps, each from `start_label` on.
+    ptr : array of int64, shape (N + 1,)
+        Regions before each picture, and of all.
+    batch : array of int64, shape (R,)
+        The picture of each region.
+    regions : dict of arrays of R rows
+        Columns of all regions, as `Segmenter.regions` has them on a device.
+    neighbors : dict of arrays of E rows
+        Pairs of each picture, with labels from 0; those of picture i are rows `pair_ptr[i]` to `pair_ptr[i + 1]`.
+    pair_ptr : array of int64, shape (N + 1,)
+        Pairs before each picture, and of all.
+    edge_index : array of int64, shape (2, 2E)
+        Pairs of all in both directions, by the rows of `regions`: with `batch` and `ptr` what PyTorch Geometric makes of a list of graphs.
+
+    See Also
+    --------
+    segment_batch : Gives it.
+
+    Examples
+    --------
+    >>> import superpixels as sp
+    >>> sp.RegionBatch.__name__
+    'RegionBatch'
+    """
+
+    def __init__(self, labels: _ArrayT, tables: dict[str, Any]) -> None:
+        self.labels = labels
+        self._tables = tables
+
+    def _found(self, name: str, wanted: str) -> Any:
+        if name not in self._tables:
+            raise RuntimeError(f"pass {wanted}=True to the call that has given this")
+        return self._tables[name]
+
+    @property
+    def ptr(self) -> _ArrayT:
+        return cast("_ArrayT", self._tables["ptr"])
+
+    @property
+    def batch(self) -> _ArrayT:
+        return cast("_ArrayT", self._tables["batch"])
+
+    @property
+    def regions(self) -> dict[str, _ArrayT]:
+        return cast("dict[str, _ArrayT]", self._found("regions", "regions"))
+
+    @property
+    def neighbors(self) -> dict[str, _ArrayT]:
+        return cast("dict[str, _ArrayT]", self._found("neighbors", "neighbors"))
+
+    @property
+    def pair_ptr(self) -> _ArrayT:
+        return cast("_ArrayT", self._found("pair_ptr", "neighbors"))
+
+    @property
+    def edge_index(self) -> _ArrayT:
+        return cast("_ArrayT", self._found("edge_index", "neighbors"))
+
+    def __len__(self) -> int:
+        labels: Any = self.labels
+        return int(labels.shape[0])
+
+    def __getitem__(self, index: int) -> PictureOfBatch:
+        """Views of one picture, of torch and CuPy. Waits for `ptr`."""
+        at = range(len(self))[index]
+        labels: Any = self.labels
+        if not hasattr(labels, "__getitem__"):
+            raise TypeError("pictures are taken of torch and CuPy; make arrays of theirs with from_dlpack")
+
+        def bounds(ptr: Any) -> tuple[int, int]:
+            return int(ptr[at]), int(ptr[at + 1])
+
+        first, end = bounds(self.ptr)
+        regions: dict[str, Any] | None = self._tables.get("regions")
+        columns = None if regions is None else {name: column[first:end] for name, column in regions.items()}
+        edges: Any = self._tables.get("edge_index")
+        if edges is not None:
+            begin, stop = bounds(self.pair_ptr)
+            edges = edges[:, 2 * begin : 2 * stop] - first
+        return PictureOfBatch(labels[at], columns, edges)
+
+    def __repr__(self) -> str:
+        labels: Any = self.labels
+        count, height, width = labels.shape
+        return f"RegionBatch({count} pictures, {width}x{height}, {self._tables['batch'].shape[0]} regions)"
+
+
+def segment_batch(
+    images: _ArrayT,
+    algorithm: _Algorithm = "slic",
+    *,
+    mask: Any = None,
+    start_label: int = 0,
+    order: _Order = "rgb",
+    data_range: tuple[float, float] | Literal["image", "stretch"] | None = None,
+    bands: int | Sequence[int] | Literal["pca"] | None = None,
+    channel_axis: int | None = None,
+    regions: bool = True,
+    neighbors: bool = True,
+    linear_light: bool = False,
+    stream: Any = None,
+    check: bool = False,
+    **parameters: Unpack[Parameters],
+) -> RegionBatch[_ArrayT]:
+    """Labels, tables and one graph of a batch of pictures on a device, all in one set of launches.
+
+    Parameters
+    ----------
+    images : array on a CUDA device, shape (N, H, W, C)
+        Pictures as `slic` takes them, gray ones with C = 1: of torch, CuPy, or any with ``__dlpack__`` or
+        ``__cuda_array_interface__``. Equal pictures in a list: ``torch.stack(pictures)`` first.
+    algorithm : {"slic", "lsc", "quickshift"}
+        The algorithm.
+    mask : array of bool or uint8 on the device, shape (H, W) or (N, H, W), optional
+        Segment only pixels where it is not 0.
+    start_label : int
+        The lowest label.
+    order : {"rgb", "bgr"}
+        Order of the channels; OpenCV has "bgr".
+    data_range : tuple of float, {"image", "stretch"}, optional
+        What values are black and white, as for `slic`.
+    bands : int, sequence of three int, or "pca", optional
+        Which bands count, as for `slic`.
+    channel_axis : int, optional
+        The axis of channels or bands.
+    regions, neighbors : bool
+        Measure `regions`, and find `neighbors` and `edge_index`.
+    linear_light : bool
+        Mean colors of light instead of code values.
+    stream : int or stream, optional
+        The stream in whose order images are ready and results are used, as for `slic`.
+    check : bool
+        Look at values before they are used, as for `slic`.
+    **parameters
+        As those of `Segmenter`, without `temporal`. ``n_regions`` gives every picture the same number of regions.
+
+    Returns
+    -------
+    batch : RegionBatch
+        The same as a Segmenter gives for each picture. The call waits once, for the numbers of regions and pairs.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Images that are no batch on a device, or a parameter.
+    RuntimeError
+        The device has no memory for all: about 300 bytes a pixel. Pass fewer pictures at once.
+
+    See Also
+    --------
+    slic, lsc, quickshift : Labels alone, of a batch of any size in parts, without waiting.
+    segment_images : Pictures in the host's memory.
+    Segmenter : Frames one after another, also in video.
+
+    Examples
+    --------
+    >>> import numpy as np, superpixels as sp
+    >>> try:
+    ...     sp.segment_batch(np.zeros((2, 8, 8, 3), np.uint8))
+    ... except TypeError as error:
+    ...     print(str(error).split(";")[0])
+    images must be on a CUDA device
+    """
+    if parameters.get("temporal"):
+        raise ValueError("temporal is for frames of a video: segment_video or a Segmenter takes them")
+    labels, tables = _native.segment_batch(
+        images, algorithm, dict(parameters), order=order, mask=mask, start_label=start_label, stream=stream, check=check,
+        data_range=data_range, bands=bands, channel_axis=channel_axis, regions=regions, neighbors=neighbors,
+        linear_light=linear_light,
+    )  # fmt: skip
+    return RegionBatch(labels, tables)
