@@ -197,9 +197,13 @@ impl<'py> Images<'py> {
             [_, height, width, 2..=MOST_BANDS] => (height, width, true),
             _ => {
                 let shape = array.shape();
+                let advice = match shape.len() {
+                    2 => "an image of one band has no components, and needs no bands",
+                    _ => "of more, image[..., ::2] is every second, and bands=0 takes one",
+                };
                 return Err(PyValueError::new_err(format!(
                     "bands='pca' is for images of shape (H, W, B) or (N, H, W, B) with 2 to {MOST_BANDS} bands, got {shape:?}; \
-                     of more, image[..., ::2] is every second, and bands=0 takes one"
+                     {advice}"
                 )));
             }
         };
@@ -336,15 +340,25 @@ pub fn as_numpy<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     py.import(intern!(py, "numpy"))?.call_method1(name, (array,))
 }
 
+/// Whether an object names a file.
+pub fn is_path(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(value.is_instance_of::<PyString>() || value.hasattr(intern!(value.py(), "__fspath__"))?)
+}
+
 /// An array of numpy, aligned and in the machine's byte order; a copy where it is not.
 fn host_array<'py>(image: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyUntypedArray>> {
     refuse_masked("image", image)?;
     let py = image.py();
     if !is_host_array(image)? {
         let name = image.get_type().name()?;
-        let is_path = image.cast::<PyString>().is_ok() || image.hasattr(intern!(py, "__fspath__"))?;
-        let advice = if is_path {
+        let advice = if is_path(image)? {
             "read the file first, with np.asarray(PIL.Image.open(path)) or cv2.imread(path) and order='bgr'"
+        } else if image.is_none() {
+            "cv2.imread gives None where it cannot read the file"
+        } else if image.hasattr(intern!(py, "__next__"))? {
+            "segment_images takes what gives one image after another"
+        } else if image.len().is_ok_and(|len| len == 0) {
+            "it is empty"
         } else {
             "np.asarray(image) may make one"
         };
@@ -434,8 +448,8 @@ pub fn refuse_masked(name: &str, array: &Bound<'_, PyAny>) -> PyResult<()> {
     if array.is_instance(&masked)? {
         let advice = match name {
             "image" => {
-                "image.data with mask=~np.ma.getmaskarray(image), of colors mask=~np.ma.getmaskarray(image).any(axis=-1), or \
-                 image.filled(0) for all pixels"
+                "image.data with mask=~np.ma.getmaskarray(image), of colors mask=~np.ma.getmaskarray(image).any(axis=-1), \
+                 or axis=0 where channels are first; or image.filled(0) for all pixels"
                     .into()
             }
             _ => format!("{name}.filled(0), or {name}.data for all pixels"),
@@ -464,20 +478,28 @@ fn dtype_error(array: &Bound<'_, PyUntypedArray>) -> PyErr {
 pub fn shape_error(shape: &[usize]) -> PyErr {
     let is_picture =
         |height: usize, width: usize, bands: usize| height > bands && width > bands && bands <= 64;
+    let chosen = |bands: usize| if bands > 2 { "bands=(2, 1, 0)" } else { "bands=0" };
     let advice = match *shape {
+        [.., height, width, bands @ 0..=2] if is_picture(height, width, bands) => {
+            format!("; choose from {bands} bands: bands=0 for gray, or bands='pca' for all")
+        }
         [.., height, width, bands] if is_picture(height, width, bands) => {
             format!(
                 "; choose from {bands} bands: bands=(2, 1, 0) for red, green and blue, bands=0 for gray, or bands='pca' for all"
             )
         }
-        [bands @ (3 | 4), height, width] if is_picture(height, width, bands) => {
+        [bands @ (1 | 3 | 4), height, width] if is_picture(height, width, bands) => {
             "; for channels first: channel_axis=0".into()
         }
         [bands, height, width] if is_picture(height, width, bands) => format!(
-            "; for {bands} bands first: channel_axis=0 and bands=(2, 1, 0); for a batch of gray images: image[..., None]"
+            "; for {bands} bands first: channel_axis=0 and {}; for a batch of gray images: image[..., None]",
+            chosen(bands)
         ),
-        [_, bands @ (3 | 4), height, width] if is_picture(height, width, bands) => {
+        [_, bands @ (1 | 3 | 4), height, width] if is_picture(height, width, bands) => {
             "; for channels first: channel_axis=1".into()
+        }
+        [_, bands, height, width] if is_picture(height, width, bands) => {
+            format!("; for {bands} bands first: channel_axis=1 and {}", chosen(bands))
         }
         [_, height, width] if height > 4 && width > 4 => {
             "; for a batch of gray images: image[..., None]".into()

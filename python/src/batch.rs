@@ -45,7 +45,7 @@ pub struct Stopped {
 
 impl Stopped {
     /// The failure of no image.
-    fn by(failure: impl Into<Failure>) -> Self {
+    pub fn by(failure: impl Into<Failure>) -> Self {
         Self { index: None, failure: failure.into() }
     }
 

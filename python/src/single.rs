@@ -11,8 +11,8 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use crate::arrays::{Images, is_host_array};
-use crate::batch::{Crew, Job};
+use crate::arrays::{Images, is_host_array, is_path};
+use crate::batch::{Crew, Job, Stopped};
 use crate::data_range::DataRange;
 use crate::device;
 use crate::devices;
@@ -112,9 +112,10 @@ pub fn segment<'py>(
         return Err(PyValueError::new_err("stream is for images on a device"));
     }
     let call = Call { params, cpu: pool(py, threads)?, reading: reading.clone(), start };
-    if let Some(list) = list.filter(|list| list.iter().all(is_image)) {
+    if let Some(list) = list.filter(|list| list.iter().any(is_image)) {
         refuse_in_list(arguments)?;
-        let images = list.iter().map(|image| call.single(image)).collect::<PyResult<Vec<_>>>()?;
+        let single = |(index, image)| call.single(image).map_err(|error| numbered(py, index, error));
+        let images = list.iter().enumerate().map(single).collect::<PyResult<Vec<_>>>()?;
         let labels = call.segment(py, &images, None, None, progress)?;
         let labels = list.iter().zip(labels).map(|(image, labels)| library::as_given(image, labels));
         return Ok(PyList::new(py, labels.collect::<PyResult<Vec<_>>>()?)?.into_any());
@@ -136,7 +137,11 @@ fn items<'py>(image: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
     Some(items).filter(|items| !items.is_empty())
 }
 
+/// Whether an item shows that a list is one of images, and not of numbers. Names of files do: they are not read.
 fn is_image(item: &Bound<'_, PyAny>) -> bool {
+    if matches!(is_path(item), Ok(true)) {
+        return true;
+    }
     match item.cast::<PyUntypedArray>() {
         Ok(array) => array.ndim() > 1,
         Err(_) => is_host_array(item).unwrap_or(false),
@@ -182,13 +187,15 @@ impl Call {
             }
         }
         let watch = Watch::new(py, progress, images.iter().map(|images| images.count().0).sum())?;
-        let mut labels = Vec::new();
+        let is_one = images.iter().all(|images| !images.count().1) && images.len() == 1;
+        let (mut labels, mut before) = (Vec::new(), 0);
         for (is_wide, group) in self.groups(images) {
-            let target = Target { out, masks, watch: &watch };
+            let target = Target { out, masks, watch: &watch, before: Some(before).filter(|_| !is_one) };
             labels.extend(match is_wide {
                 true => self.segment_wide(py, group, target)?,
                 false => self.segment_narrow(py, group, target)?,
             });
+            before += group.len();
         }
         watch.end(py)?;
         Ok(labels)
@@ -214,7 +221,7 @@ impl Call {
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let run = |jobs: Vec<Job<'_>>| {
             let crew = Crew::new(self.params.clone(), Outputs::default(), self.cpu.clone());
-            crew.run(jobs, target.watch).map_err(|stopped| stopped.failure)
+            crew.run(jobs, target.watch)
         };
         // Closures, since a constructor is of one lifetime.
         #[allow(clippy::redundant_closure)]
@@ -252,15 +259,26 @@ struct Target<'a, 'py> {
     out: Option<&'a Bound<'py, PyAny>>,
     masks: Option<&'a Masks>,
     watch: &'a Watch,
+    /// Number of the images before these; `None` for one that is no list or batch.
+    before: Option<usize>,
+}
+
+/// An error with the number of the image, from 0, that is to blame.
+fn numbered(py: Python<'_>, index: usize, error: PyErr) -> PyErr {
+    let kind = error.get_type(py);
+    match kind.is(py.get_type::<PyTypeError>()) || kind.is(py.get_type::<PyValueError>()) {
+        true => PyErr::from_type(kind, format!("image {index}: {}", error.value(py))),
+        false => error,
+    }
 }
 
 /// Makes label arrays of one type, and lets `run` fill them.
 fn fill<'py, T: Element>(
     py: Python<'py>,
     images: &[Images<'py>],
-    Target { out, masks, .. }: Target<'_, 'py>,
+    Target { out, masks, before, .. }: Target<'_, 'py>,
     plane: impl Fn(&mut [T]) -> Plane<'_>,
-    run: impl FnOnce(Vec<Job<'_>>) -> Result<(), Failure> + Send,
+    run: impl FnOnce(Vec<Job<'_>>) -> Result<(), Stopped> + Send,
 ) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let arrays = images.iter().map(|images| LabelArray::<T>::new(py, out, images));
     let mut arrays = arrays.collect::<PyResult<Vec<_>>>()?;
@@ -281,7 +299,10 @@ fn fill<'py, T: Element>(
             found: None,
         }));
     }
-    py.detach(|| run(jobs))?;
+    py.detach(|| run(jobs)).map_err(|Stopped { index, failure }| match (before, index) {
+        (Some(before), Some(index)) => numbered(py, before + index, failure.into()),
+        _ => failure.into(),
+    })?;
     Ok(arrays.into_iter().map(LabelArray::into_array).collect())
 }
 

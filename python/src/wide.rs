@@ -11,7 +11,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::arrays::Converted;
-use crate::batch::Job;
+use crate::batch::{Job, Stopped};
 use crate::error::Failure;
 use crate::plane::Plane;
 use crate::watch::Watch;
@@ -69,10 +69,10 @@ impl WideEngine {
 }
 
 /// Segments images one after another, each on all threads: they are large. After an error the labels of some are there.
-pub fn run(params: &Params, cpu: &Cpu, jobs: Vec<Job<'_>>, watch: &Watch) -> Result<(), Failure> {
+pub fn run(params: &Params, cpu: &Cpu, jobs: Vec<Job<'_>>, watch: &Watch) -> Result<(), Stopped> {
     let (mut converted, mut kept) = (Converted::default(), None::<WideEngine>);
-    for Job { source, mask, mut plane, stride, .. } in jobs {
-        source.with(cpu, mask, &mut converted, |frame| {
+    for Job { index, source, mask, mut plane, stride, .. } in jobs {
+        let done = source.with(cpu, mask, &mut converted, |frame| {
             let info = *frame.info();
             let engine = match kept.take().filter(|engine| engine.plan().frame() == info) {
                 Some(engine) => engine,
@@ -80,9 +80,10 @@ pub fn run(params: &Params, cpu: &Cpu, jobs: Vec<Job<'_>>, watch: &Watch) -> Res
             };
             // What Python raises meanwhile is no error of the library.
             Ok::<_, Error>(kept.insert(engine).segment(frame, &mut plane, stride, watch))
-        })??;
+        });
+        done.and_then(|done| done).map_err(|failure| Stopped { index: Some(index), failure })?;
         watch.note();
-        watch.look_if_due()?;
+        watch.look_if_due().map_err(Stopped::by)?;
     }
     Ok(())
 }

@@ -103,7 +103,9 @@ def image(shape=(20, 30, 3), dtype=np.uint8):
 @pytest.mark.parametrize(
     "bad, error, words",
     [
-        (None, TypeError, "np.asarray"),
+        (None, TypeError, "cv2.imread gives None"),
+        (iter([image()]), TypeError, "segment_images"),
+        ((), TypeError, "it is empty"),
         ([[1, 2], [3, 4]], TypeError, "np.asarray"),
         ("image", TypeError, "np.asarray"),
         (np.ma.masked_equal(image(), 0), TypeError, "filled"),
@@ -127,6 +129,12 @@ def image(shape=(20, 30, 3), dtype=np.uint8):
         (image((13, 20, 30)), ValueError, "channel_axis=0 and bands"),
         (image((20, 30, 0)), ValueError, "shape"),
         (image((3, 20, 30)), ValueError, "channel_axis=0"),
+        (image((1, 20, 30)), ValueError, "for channels first: channel_axis=0"),
+        (image((2, 20, 30)), ValueError, "channel_axis=0 and bands=0"),
+        (image((7, 1, 20, 30)), ValueError, "for channels first: channel_axis=1"),
+        (image((7, 2, 20, 30)), ValueError, "channel_axis=1 and bands=0"),
+        (image((7, 6, 20, 30)), ValueError, "channel_axis=1 and bands=(2, 1, 0)"),
+        (image((20, 30, 2)), ValueError, "choose from 2 bands: bands=0 for gray, or"),
         (image((0, 30, 3)), ValueError, "1x1 to 16384x16384"),
         (image((30, 0, 3)), ValueError, "1x1 to 16384x16384"),
         (image((1, 16385)), ValueError, "1x1 to 16384x16384"),
@@ -297,3 +305,32 @@ def test_advice_for_what_is_no_array(picture):
     with pytest.raises(TypeError, match=r"image.data with mask=~np.ma.getmaskarray\(image\)"):
         sp.slic(masked)
     sp.slic(masked.data, mask=~np.ma.getmaskarray(masked).any(axis=-1))
+    planes = masked.transpose(2, 0, 1)
+    with pytest.raises(TypeError, match="axis=0 where channels are first"):
+        sp.slic(planes, channel_axis=0)
+    sp.slic(planes.data, channel_axis=0, mask=~np.ma.getmaskarray(planes).any(axis=0))
+
+
+def test_an_error_names_the_image_of_a_list_or_batch(picture):
+    bright = picture / np.float32(100)
+    for threads in (1, 2):
+        for bad, error, words in (
+            (picture[..., :2], ValueError, "image must be of shape"),
+            (picture.astype(int), TypeError, "an image of int64"),
+            (None, TypeError, "image must be an array of numbers, got NoneType; cv2.imread"),
+            ("photo.png", TypeError, "image must be an array of numbers, got str; read the file"),
+            (bright, ValueError, "a float image must have values"),
+        ):
+            with pytest.raises(error, match=f"^image 2: {words}"):
+                sp.slic([picture, picture[:50], bad, picture], threads=threads)
+        batch = np.stack([picture / np.float32(255)] * 2 + [bright, bright])
+        with pytest.raises(ValueError, match="^image 2: a float image must have values"):
+            sp.slic(batch, threads=threads)
+        # Labels of 32 bits, which are made apart from the others.
+        large = np.zeros((600, 600), np.float32)
+        with pytest.raises(ValueError, match="^image 2: a float image must have values"):
+            sp.slic([picture, large, large + 2], n_segments=80_000, threads=threads)
+    with pytest.raises(ValueError, match="^a float image must have values"):
+        sp.slic(bright)
+    with pytest.raises(TypeError, match="^image 0: image must be an array of numbers, got str; read the file"):
+        sp.slic(["a.png", "b.png"])

@@ -133,8 +133,8 @@ def test_lists(picture):
         sp.slic(images, out=np.empty((122, 163), np.uint16))
     with pytest.raises(ValueError, match="list"):
         sp.slic([picture[None]])
-    for bad in ([], [picture, None], [picture, [1, 2]], "ab"):
-        with pytest.raises(TypeError, match="np.asarray"):
+    for bad, words in (([], "it is empty"), ([picture, None], "image 1: .*NoneType"), ([picture, [1, 2]], "np.asarray"), ("ab", "np.asarray")):
+        with pytest.raises(TypeError, match=words):
             sp.slic(bad)
     with pytest.raises(TypeError, match="np.asarray"):
         sp.Segmenter().segment(images)
