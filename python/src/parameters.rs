@@ -56,9 +56,7 @@ fn is_size(name: &str) -> bool {
 
 /// A whole number in its range. Numbers beyond 32 bits are refused in the same words.
 pub fn whole(range: Range<u32>, value: &Bound<'_, PyAny>) -> PyResult<u32> {
-    let index = value
-        .call_method0("__index__")
-        .map_err(|_| PyTypeError::new_err(format!("{} must be an integer", python_name(range.about.name))))?;
+    let index = value.call_method0("__index__").map_err(|_| not_whole(range.about.name, value))?;
     let number: u32 = match index.extract() {
         Ok(number) => number,
         Err(_) => return Err(out_of(range.about.name, &range.allowed(), &index)),
@@ -76,6 +74,15 @@ fn real(range: Range<f32>, value: &Bound<'_, PyAny>) -> PyResult<f32> {
     };
     let checked = range.check(number as f32);
     checked.map_err(|_| exception(Error::Param { name, value: number, allowed: range.allowed().into() }))
+}
+
+fn not_whole(name: &str, value: &Bound<'_, PyAny>) -> PyErr {
+    // Of what is no number the type says more than its text.
+    let advice = match value.extract::<f64>() {
+        Ok(number) if number.is_finite() => format!(", got {number:?}; pass round({number:?})"),
+        _ => String::new(),
+    };
+    PyTypeError::new_err(format!("{} must be an integer{advice}", python_name(name)))
 }
 
 fn out_of(name: &str, allowed: &str, value: &Bound<'_, PyAny>) -> PyErr {

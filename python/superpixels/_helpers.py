@@ -177,6 +177,9 @@ def region_at(labels: _Labels, x: int, y: int) -> RegionAt:
     (1, 3, (1, 0, 3, 2))
     """
     labels = _label_map(labels)
+    for name, place in (("x", x), ("y", y)):
+        if not hasattr(place, "__index__"):
+            raise TypeError(f"{name} must be an integer, got {place!r}; of a click on a picture in axes of matplotlib, round({name})")
     x, y = _operator.index(x), _operator.index(y)
     height, width = labels.shape
     if not (0 <= x < width and 0 <= y < height):

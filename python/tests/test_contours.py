@@ -133,5 +133,5 @@ def test_region_at(picture):
         with pytest.raises(ValueError, match="outside"):
             sp.region_at(labels, x, y)
     for x, y in [(0.5, 0), (0, None), ("a", 0)]:
-        with pytest.raises(TypeError):
+        with pytest.raises(TypeError, match="^[xy] must be an integer, got "):
             sp.region_at(labels, x, y)

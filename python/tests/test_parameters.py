@@ -128,6 +128,16 @@ def test_numbers_of_numpy_are_numbers():
     assert np.array_equal(sp.slic(IMAGE, 12, 4, connectivity=False), want)
 
 
+def test_floats_are_no_whole_numbers():
+    for number in (300.0, np.float64(300)):
+        for call in (lambda number: sp.slic(IMAGE, number), lambda number: sp.Segmenter(n_segments=number)):
+            with pytest.raises(TypeError, match=r"^n_segments must be an integer, got 300\.0; pass round\(300\.0\)$"):
+                call(number)
+    for wrong in ("300", None, np.nan):
+        with pytest.raises(TypeError, match="^iterations must be an integer$"):
+            sp.slic(IMAGE, iterations=wrong)
+
+
 def test_names():
     with pytest.raises(TypeError, match="slic has no parameter sigma; here it is: blur"):
         sp.Segmenter(sigma=3)
