@@ -3,7 +3,8 @@
 
 LIME's `segmentation_fn` takes an image and returns a label map, so any function here will do. The image is the one
 that the caller passes to `explain_instance`: uint8, or what the network takes, floats in [0, 1], in [-1, 1] or from 0 to
-255. `data_range="image"` reads all of them the same. Without the package lime a few lines stand in for it: hide regions
+255. `data_range="image"` reads all of them the same. LIME's `get_image_and_mask` writes -1 and 1 into a map of the labels'
+type, so that they have to be signed. Without the package lime a few lines stand in for it: hide regions
 at random, and fit how much each of them adds to the score.
 """
 
@@ -15,7 +16,7 @@ image = np.where(((x - 110) ** 2 + (y - 50) ** 2 < 25**2)[..., None], [220, 40, 
 
 
 def segmentation_fn(image):
-    return sp.slic(image, n_segments=60, data_range="image")
+    return sp.slic(image, n_segments=60, data_range="image").astype(int)
 
 
 def classifier_fn(images):
@@ -51,5 +52,7 @@ else:
     labels, weights = explanation.segments, np.zeros(explanation.segments.max() + 1)
     for region, weight in explanation.local_exp[1]:
         weights[region] = weight
+    _, signs = explanation.get_image_and_mask(1, positive_only=False, num_features=5)
+    assert set(np.unique(signs)) <= {-1, 0, 1}
 ys, xs = np.nonzero(labels == weights.argmax())
 print(f"the region that speaks most for red is around ({xs.mean():.0f}, {ys.mean():.0f})")
