@@ -60,7 +60,8 @@ def boundaries(
         images the first one counts.
     data_range : tuple of float, or "image", optional
         What values of the image code values 0 and 255 become, as for `slic`: two numbers, or the least and the highest finite
-        value of each image. Default: 0 and 255 for uint8, 0 and 65535 for uint16, 0 and 1 for floats; other types need one.
+        value of each image. Default: 0 and 255 for uint8, 0 and 65535 for uint16, 0 and 1 for floats, of which those of another
+        range need one for lines that show; other types need one.
 
     Returns
     -------
