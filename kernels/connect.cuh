@@ -48,6 +48,8 @@ __device__ __forceinline__ ComponentAt component_at(const Components &c, const C
 // that no other grid of the same time uses: how many blocks have arrived, and the generation.
 __device__ __forceinline__ void grid_barrier(u32 *barrier) {
   __syncthreads();
+  // One block sees what it wrote itself.
+  if (gridDim.x == 1) return;
   if (threadIdx.x == 0) {
     u32 *generation = barrier + 1;
     const u32 before = load_relaxed(generation);

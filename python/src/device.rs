@@ -8,9 +8,10 @@ use pyo3::prelude::*;
 
 use crate::device_array::{DeviceArray, Shared};
 use crate::device_image::{self, DeviceImages};
-use crate::engines::{RawFrame, Streams, Target, Task};
+use crate::engines::{Streams, Target, Task};
 use crate::foreign::{Foreign, is_on_device};
 use crate::library::{Dtype, Library};
+use crate::raw_frame::RawFrame;
 use crate::reading::Reading;
 use crate::streams;
 

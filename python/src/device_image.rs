@@ -8,11 +8,11 @@ use pyo3::prelude::*;
 
 use crate::arrays::{geometry, shape_error};
 use crate::data_range::DataRange;
-use crate::engines::{Form, RawFrame};
 use crate::foreign::Foreign;
 use crate::layout::{Layout, Shape};
 use crate::library::Dtype;
 use crate::order::Order;
+use crate::raw_frame::{Form, RawFrame};
 use crate::reading::{Axes, Reading};
 
 /// Types that images may have.

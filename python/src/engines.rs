@@ -6,7 +6,7 @@ use gstsuperpixel::buffers::{BatchResults, BatchTable, DeviceResults};
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::cuda::{
     Counts, Cuda, DeviceBytes, DeviceFrame, DeviceLabels, DeviceMemory, DevicePool, Intake, KeepsContext,
-    LabelType, Part, SampleType, Staging, StridedImage, ValueScale,
+    LabelType, Part, Staging, StridedImage,
 };
 use gstsuperpixel::engine::Engine;
 use gstsuperpixel::error::{Error, Result};
@@ -16,6 +16,7 @@ use gstsuperpixel::plan::Plan;
 use gstsuperpixel::regions::Regions;
 
 use crate::error::Failure;
+use crate::raw_frame::{Form, OUT_OF_RANGE, RawFrame, with_mask};
 use crate::side_by_side::SideBySide;
 
 /// An engine where a Segmenter works.
@@ -45,26 +46,6 @@ pub fn regions(engine: &SegmenterEngine) -> &Regions {
         AnyEngine::Cpu(engine) => engine.regions(),
         AnyEngine::Device(engine) => engine.0.get().engine.regions(),
     }
-}
-
-/// A frame in device memory that has been checked: whoever made it keeps what [`DeviceFrame::from_planes`] and
-/// [`StridedImage::from_raw`] ask for.
-#[derive(Clone, Copy)]
-pub struct RawFrame {
-    pub info: FrameInfo,
-    pub address: u64,
-    pub form: Form,
-    /// Address and bytes from row to row of its mask.
-    pub mask: Option<(u64, u32)>,
-}
-
-/// How pixels lie.
-#[derive(Clone, Copy)]
-pub enum Form {
-    /// Together, with so many bytes from row to row.
-    Rows(u32),
-    /// Samples anywhere, with so many bytes from one row, one pixel, one channel to the next.
-    Strided(SampleType, [i64; 3], ValueScale),
 }
 
 /// Target for labels, in device memory that has been checked in the same way.
@@ -242,16 +223,6 @@ impl Continuity for DeviceEngine {
     fn set_next_id(&mut self, id: u32) -> Result<()> {
         self.0.with_mut(|frames| frames.engine.set_next_id(id))
     }
-}
-
-/// The error of values that no range is said for.
-pub const OUT_OF_RANGE: &str = "an image on the device has a value that is no number, or without data_range one that is not in [0, 1], which has been cut \
-     off; data_range=(low, high) says what black and white are, a mask leaves pixels out, and nan_to_num replaces NaN";
-
-/// A frame with its mask, if there is one.
-pub fn with_mask<'a>(frame: DeviceFrame<'a>, mask: Option<(u64, u32)>) -> Result<DeviceFrame<'a>> {
-    // SAFETY: `device.rs` has checked the mask and holds it; streams are in order as said in `Frames::put`.
-    mask.map_or(Ok(frame), |(address, stride)| unsafe { frame.with_mask(address, stride) })
 }
 
 /// Results that are copied after a frame.

@@ -31,6 +31,7 @@ mod order;
 mod parameters;
 mod plane;
 mod pools;
+mod raw_frame;
 mod reading;
 mod records;
 mod segmenter;

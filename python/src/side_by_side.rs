@@ -8,8 +8,8 @@ use gstsuperpixel::error::Result;
 use gstsuperpixel::params::Outputs;
 use gstsuperpixel::plan::Plan;
 
-use crate::engines::{Form, OUT_OF_RANGE, RawFrame, with_mask};
 use crate::error::Failure;
+use crate::raw_frame::{Form, OUT_OF_RANGE, RawFrame, with_mask};
 
 /// Frames of more pixels fill a device alone: side by side they would take memory for little.
 const MOST_PIXELS: usize = 1 << 20;

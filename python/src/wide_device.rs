@@ -9,10 +9,11 @@ use gstsuperpixel::error::Result;
 use gstsuperpixel::image::{Frame, FrameInfo, FrameMut, PixelFormat};
 use gstsuperpixel::wide;
 
-use crate::engines::{Form, OUT_OF_RANGE, RawFrame, Target, Task};
+use crate::engines::{Target, Task};
 use crate::error::Failure;
 use crate::memory;
 use crate::plane::shifted;
+use crate::raw_frame::{Form, OUT_OF_RANGE, RawFrame};
 use crate::watch::Watch;
 
 /// An engine whose windows are clustered on a device. Each use leaves the thread's current context as it was.

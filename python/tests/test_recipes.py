@@ -20,6 +20,7 @@ RECIPES = {
     "segment_picture": r"\d{3} regions, the largest of \d+ px",
     "video_file": r"frame 23: \d+ regions, \d+ since the first frame|skipped: neither PyAV .* are installed",
     "torch_batch": r"\(4, 240, 320\) on (cpu|cuda:\d), \d+ regions|skipped: torch is not installed",
+    "superpixel_tokens": r"8 images on (cpu|cuda), 49 tokens each, gradient of the stem \d+\.\d{3}|skipped: torch is not installed",
     "data_loader": r"batches of \(8, 3, 120, 160\) and \(8, 120, 160\) torch.int32, pooled to \(8, 50, 3\)"
     r"|skipped: torch is not installed",
     "scatter_mean": r"200 regions with 8 features\n(the same in torch|skipped: torch is not installed)",

@@ -3,12 +3,12 @@
 
 use cudarc::driver::sys;
 
+use super::batch_exports::BatchExports;
 use super::device_results::{DeviceResults, STAGE};
 use crate::cuda::abi::{Address, COUNTER_REGIONS};
-use crate::cuda::batch::Frames;
 use crate::cuda::kernels::{batch_offsets, gather_records, list_batch_edges, number_frames, widen_labels};
-use crate::cuda::launch::{Shape, check};
-use crate::cuda::memory::{Memory, Rows, copy_rows};
+use crate::cuda::launch::{Frames, Shape, check};
+use crate::cuda::memory::{Rows, copy_rows};
 use crate::cuda::tuning::EXPORT_THREADS;
 use crate::cuda::{Cuda, DeviceBytes, DeviceLabels, LabelType};
 use crate::error::{Error, Result};
@@ -16,29 +16,6 @@ use crate::regions::{MergeStep, Neighbor, Region};
 
 /// Blocks that copy the results of a frame.
 const BLOCKS: u32 = 8;
-
-/// Kernels that list the results of a batch, and where each frame's begin.
-pub(super) struct BatchExports {
-    /// For each of [`BatchTable`], the items before each frame, and of all.
-    offsets: Memory<u64>,
-    write_offsets: batch_offsets::Kernel,
-    records: gather_records::Kernel,
-    edges: list_batch_edges::Kernel,
-    numbers: number_frames::Kernel,
-}
-
-impl BatchExports {
-    fn new(cuda: &Cuda) -> Result<Self> {
-        let (device, frames) = (&cuda.device, cuda.batch.as_ref().map_or(1, |batch| batch.frames()));
-        Ok(Self {
-            offsets: Memory::with(cuda, STAGE, &vec![0; TABLES * (frames as usize + 1)])?,
-            write_offsets: device.kernel(batch_offsets::KERNEL, STAGE)?,
-            records: device.kernel(gather_records::KERNEL, STAGE)?,
-            edges: device.kernel(list_batch_edges::KERNEL, STAGE)?,
-            numbers: device.kernel(number_frames::KERNEL, STAGE)?,
-        })
-    }
-}
 
 /// Records that each frame of a batch has a number of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,8 +27,6 @@ pub enum BatchTable {
     /// One [`MergeStep`] for each listed merge.
     Merges,
 }
-
-const TABLES: usize = 3;
 
 impl BatchTable {
     /// Bytes of a record.

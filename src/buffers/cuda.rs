@@ -6,18 +6,17 @@ use std::sync::Mutex;
 
 use once_cell::sync::OnceCell;
 
-use super::batch_results::BatchExports;
+use super::batch_exports::BatchExports;
 use super::device_results::{Downloads, Exports};
 use crate::color::{ColorSpace, ColorTables};
 use crate::cpu::memory::{self, Array};
 use crate::cuda::abi::{
     Address, Batch, ComponentSums, Components, FRAME_COUNTERS, FramePlanes, PlaneList, RegionSums, Track,
 };
-use crate::cuda::batch::Frames;
 use crate::cuda::frame::Planes;
 use crate::cuda::graph::Graph;
 use crate::cuda::kernels::list_planes;
-use crate::cuda::launch::{Shape, check};
+use crate::cuda::launch::{Frames, Shape, check};
 use crate::cuda::memory::Memory;
 use crate::cuda::queue::Queue;
 use crate::cuda::results::ResultPool;

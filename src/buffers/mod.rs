@@ -2,6 +2,8 @@
 //! Memory that the stages of a frame share: packed colors, clusters, counts, and state from frame to frame.
 
 #[cfg(feature = "cuda")]
+mod batch_exports;
+#[cfg(feature = "cuda")]
 mod batch_results;
 pub mod cpu;
 #[cfg(feature = "cuda")]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Memory of the frames of a batch, and what a launch is told of them.
+//! Memory of the frames of a batch.
 //!
 //! Every array of a frame has its like in all others, one distance apart: kernels move all their pointers by one number. Arrays are
 //! taken from chunks of memory, in which each frame has a part as long as that distance.
@@ -9,27 +9,10 @@ use std::sync::{Arc, Mutex};
 
 use cudarc::driver::CudaSlice;
 
-use super::abi::{Address, Batch};
-use super::handle::Cuda;
-use super::memory::{address_of, zeroed};
 use crate::error::{Error, Result};
 
 /// Bytes that every array begins at a multiple of, as the driver's own do.
 const ALIGNMENT: usize = 256;
-
-/// Frames of one launch, side by side.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Frames {
-    /// How many; the third dimension of the grid.
-    pub count: u32,
-    /// What kernels find them by.
-    pub batch: Batch,
-}
-
-impl Frames {
-    /// One frame by itself.
-    pub const ONE: Self = Self { count: 1, batch: Batch { planes: Address::NULL, distance: 0, unused: 0 } };
-}
 
 struct Chunk {
     owner: Arc<CudaSlice<u8>>,
@@ -80,12 +63,13 @@ impl BatchMemory {
         self.longest.load(Ordering::Relaxed)
     }
 
-    /// Takes `bytes`, zero, of each frame's memory. Returns what keeps them and the address of the first frame's.
+    /// Takes `bytes`, zero, of each frame's memory. Returns what keeps them and the address of the first frame's. `zeroed` gives more
+    /// memory, and where it begins.
     pub fn allocate(
         &self,
-        cuda: &Cuda,
         what: &'static str,
         bytes: usize,
+        zeroed: impl FnOnce(usize) -> Result<(Arc<CudaSlice<u8>>, u64)>,
     ) -> Result<(Arc<CudaSlice<u8>>, u64)> {
         let bytes = bytes.next_multiple_of(ALIGNMENT);
         self.longest.fetch_max(bytes, Ordering::Relaxed);
@@ -99,8 +83,7 @@ impl BatchMemory {
         let at = match room {
             Some(at) => at,
             None => {
-                let owner = zeroed(cuda, what, self.frames as usize * self.distance)?;
-                let address = address_of(cuda, &owner);
+                let (owner, address) = zeroed(self.frames as usize * self.distance)?;
                 chunks.push(Chunk { owner, address, used: 0 });
                 chunks.len() - 1
             }

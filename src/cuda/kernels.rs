@@ -114,7 +114,7 @@ mod tests {
     use std::ffi::c_void;
 
     use super::*;
-    use crate::cuda::batch::Frames;
+    use crate::cuda::launch::Frames;
 
     /// A parameter as the arguments have it.
     #[derive(Debug, PartialEq)]

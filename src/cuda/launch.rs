@@ -10,8 +10,7 @@ use cudarc::driver::sys::{
 };
 use cudarc::driver::{CudaFunction, CudaStream, DriverError};
 
-use super::abi::Batch;
-use super::batch::Frames;
+use super::abi::{Address, Batch};
 use crate::error::{Error, Result};
 
 /// A driver result with the stage that asked.
@@ -110,6 +109,20 @@ pub(super) fn urgent() -> CUlaunchAttribute {
         pad: Default::default(),
         value: CUlaunchAttributeValue { priority: URGENT },
     }
+}
+
+/// Frames of one launch, side by side.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Frames {
+    /// How many; the third dimension of the grid.
+    pub count: u32,
+    /// What kernels find them by.
+    pub batch: Batch,
+}
+
+impl Frames {
+    /// One frame by itself.
+    pub const ONE: Self = Self { count: 1, batch: Batch { planes: Address::NULL, distance: 0, unused: 0 } };
 }
 
 /// Size of a grid, and what its blocks need.

@@ -11,15 +11,12 @@ use super::launch::check;
 use super::pinned::Pinned;
 use crate::error::Result;
 
-/// Zeroed bytes of device memory.
-pub(super) fn zeroed(cuda: &Cuda, what: &'static str, bytes: usize) -> Result<Arc<CudaSlice<u8>>> {
+/// Zeroed bytes of device memory, and where they begin.
+fn zeroed(cuda: &Cuda, what: &'static str, bytes: usize) -> Result<(Arc<CudaSlice<u8>>, u64)> {
     check(what, cuda.device.context.bind_to_thread())?;
-    Ok(Arc::new(check(what, cuda.stream.alloc_zeros::<u8>(bytes))?))
-}
-
-/// Where bytes begin.
-pub(super) fn address_of(cuda: &Cuda, bytes: &CudaSlice<u8>) -> u64 {
-    bytes.device_ptr(&cuda.stream).0
+    let owner = Arc::new(check(what, cuda.stream.alloc_zeros::<u8>(bytes))?);
+    let address = owner.device_ptr(&cuda.stream).0;
+    Ok((owner, address))
 }
 
 /// An array in device memory, or one for each frame of a batch.
@@ -34,15 +31,15 @@ impl<T> Memory<T> {
     /// Allocates zeroed memory for `len` items, at least one; for as many in each frame of the handle's batch.
     pub fn new(cuda: &Cuda, what: &'static str, len: usize) -> Result<Self> {
         let Some(batch) = &cuda.batch else { return Self::alone(cuda, what, len) };
-        let (owner, address) = batch.allocate(cuda, what, len.max(1) * size_of::<T>())?;
+        let bytes = len.max(1) * size_of::<T>();
+        let (owner, address) = batch.allocate(what, bytes, |bytes| zeroed(cuda, what, bytes))?;
         Ok(Self { address: Address::new(address), len, owner })
     }
 
     /// The same for what frames of a batch have in common, or have no part in.
     pub fn alone(cuda: &Cuda, what: &'static str, len: usize) -> Result<Self> {
-        let owner = zeroed(cuda, what, len.max(1) * size_of::<T>())?;
-        let address = Address::new(address_of(cuda, &owner));
-        Ok(Self { address, len, owner })
+        let (owner, address) = zeroed(cuda, what, len.max(1) * size_of::<T>())?;
+        Ok(Self { address: Address::new(address), len, owner })
     }
 
     /// Allocates memory with a copy of the host's items, which all frames of a batch read.

@@ -5,10 +5,9 @@ use std::sync::Mutex;
 
 use cudarc::driver::{CudaEvent, sys};
 
-use super::batch::Frames;
 use super::graph::Recording;
 use super::handle::Cuda;
-use super::launch::{Arguments, Kernel, Shape, check};
+use super::launch::{Arguments, Frames, Kernel, Shape, check};
 use crate::error::Result;
 use crate::stage_times::StageTimes;
 

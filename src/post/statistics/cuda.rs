@@ -102,7 +102,8 @@ impl Statistics {
             (memory.keys.address(), memory.lengths.address(), memory.degree.address());
         let (bucketed, pairs) = (memory.bucketed.address(), memory.pairs.address());
         let Neighbors { clear, count, degree: degrees, scan, bucket, rank } = &self.neighbors;
-        let blocks = NEIGHBOR_BLOCKS.min(memory.slots.div_ceil(NEIGHBOR_THREADS));
+        let most = NEIGHBOR_BLOCKS.min(8 * buffers.queue.cuda.multiprocessors());
+        let blocks = most.min(memory.slots.div_ceil(NEIGHBOR_THREADS));
         let (all, threads, queue) = ((blocks, 1), NEIGHBOR_THREADS, &buffers.queue);
         // SAFETY: every array has the size that `prepare_neighbors` derives from the most pairs a map can have.
         unsafe {

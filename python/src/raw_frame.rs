@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MPL-2.0
+//! Frames in device memory that have been checked.
+
+use gstsuperpixel::cuda::{DeviceFrame, SampleType, ValueScale};
+use gstsuperpixel::error::Result;
+use gstsuperpixel::image::FrameInfo;
+
+/// A frame in device memory that has been checked: whoever made it keeps what [`DeviceFrame::from_planes`] and
+/// [`StridedImage::from_raw`] ask for.
+#[derive(Clone, Copy)]
+pub struct RawFrame {
+    pub info: FrameInfo,
+    pub address: u64,
+    pub form: Form,
+    /// Address and bytes from row to row of its mask.
+    pub mask: Option<(u64, u32)>,
+}
+
+/// How pixels lie.
+#[derive(Clone, Copy)]
+pub enum Form {
+    /// Together, with so many bytes from row to row.
+    Rows(u32),
+    /// Samples anywhere, with so many bytes from one row, one pixel, one channel to the next.
+    Strided(SampleType, [i64; 3], ValueScale),
+}
+
+/// The error of values that no range is said for.
+pub const OUT_OF_RANGE: &str = "an image on the device has a value that is no number, or without data_range one that is not in [0, 1], which has been cut \
+     off; data_range=(low, high) says what black and white are, a mask leaves pixels out, and nan_to_num replaces NaN";
+
+/// A frame with its mask, if there is one.
+pub fn with_mask<'a>(frame: DeviceFrame<'a>, mask: Option<(u64, u32)>) -> Result<DeviceFrame<'a>> {
+    // SAFETY: `device.rs` has checked the mask and holds it; streams are in order as said in `Frames::put`.
+    mask.map_or(Ok(frame), |(address, stride)| unsafe { frame.with_mask(address, stride) })
+}
