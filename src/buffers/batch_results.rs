@@ -196,7 +196,7 @@ impl<'a> BatchResults<'a> {
         unsafe { self.exports()?.edges.launch(&cuda.stream, self.shape((BLOCKS, 1), EXPORT_THREADS), &args) }
     }
 
-    /// Starts to write the frame of each region, on the engine's stream, as 64-bit numbers [`regions`], those of all frames.
+    /// Starts to write the frame of each region, on the engine's stream, as `regions` 64-bit numbers, those of all frames.
     ///
     /// # Errors
     ///
