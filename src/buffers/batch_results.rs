@@ -128,7 +128,7 @@ impl<'a> BatchResults<'a> {
     }
 
     /// Starts to copy the records of all frames, on the engine's stream: behind each other, where the numbers of
-    /// [`BatchResults::offsets`] say, or with a `capacity` as many of each frame, zeros behind those that it has. Does not wait.
+    /// [`BatchResults::offsets`] say, or with a `capacity` as many of each frame, zeros behind those that it has; that does not wait.
     ///
     /// # Errors
     ///
@@ -149,6 +149,9 @@ impl<'a> BatchResults<'a> {
             return Err(Error::Batch(format!(
                 "a frame may have {most} records; give room for them, not for {capacity}"
             )));
+        }
+        if capacity.is_none() {
+            self.check_total(table, total)?;
         }
         let records = capacity.map_or(total, |capacity| self.frames() * capacity);
         let to = to.room(cuda, records * table.bytes())?;
@@ -183,6 +186,7 @@ impl<'a> BatchResults<'a> {
         let (regions_before, pairs_before) =
             (self.offsets_of(BatchTable::Regions)?, self.offsets_of(BatchTable::Neighbors)?);
         let Some((from, _)) = self.source(BatchTable::Neighbors) else { return Ok(()) };
+        self.check_total(BatchTable::Neighbors, pairs)?;
         let to = to.room(cuda, 4 * size_of::<i64>() * pairs)?;
         let args = list_batch_edges::Args {
             pairs: Address::new(from),
@@ -203,11 +207,22 @@ impl<'a> BatchResults<'a> {
     /// [`Error::Plane`] if `to` is too small, [`Error::Cuda`] from the driver.
     pub fn export_frame_numbers(&self, to: &mut DeviceBytes<'_>, regions: usize) -> Result<()> {
         let (cuda, regions_before) = (self.cuda(), self.offsets_of(BatchTable::Regions)?);
+        self.check_total(BatchTable::Regions, regions)?;
         let to = Address::new(to.room(cuda, size_of::<i64>() * regions)?);
         let args = number_frames::Args { to, regions_before };
         // SAFETY: there is room for a number of each region, of which the caller has the number from `offsets`.
         unsafe {
             self.exports()?.numbers.launch(&cuda.stream, self.shape((BLOCKS, 1), EXPORT_THREADS), &args)
+        }
+    }
+
+    /// Refuses another number of records than all frames have: kernels write that many. Waits for the batch.
+    fn check_total(&self, table: BatchTable, given: usize) -> Result<()> {
+        match self.offsets(table)?.last() {
+            Some(&total) if total == given as u64 => Ok(()),
+            total => Err(Error::Batch(format!(
+                "{given} records, and its frames have {total:?}; ask for `offsets`"
+            ))),
         }
     }
 
