@@ -63,6 +63,7 @@ pub mod ingest;
 mod outputs;
 pub mod parameter;
 pub mod params;
+pub mod picture_params;
 pub mod plan;
 pub mod post;
 pub mod record;

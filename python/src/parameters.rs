@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Parameters by their names in Python. Defaults and ranges are the library's.
 
-use gstsuperpixel::algo::{Algorithm, AllParams};
+use gstsuperpixel::algo::Algorithm;
 use gstsuperpixel::error::Error;
 use gstsuperpixel::parameter::{Kind, Range, Value};
 use gstsuperpixel::params::{self, Listed, Params, SUPERPIXEL_SIZE, SUPERPIXELS, THREADS};
@@ -13,10 +13,7 @@ use pyo3::types::{PyDict, PyInt, PyList, PyString};
 use crate::error::exception;
 use crate::names::{advice, own_name, python_name};
 
-/// Superpixels where nobody says how many, as scikit-image has it.
-pub const N_SEGMENTS: u32 = 100;
-/// Superpixels of which a region is made at least, where their number is asked for.
-const FINER: u32 = 3;
+pub use gstsuperpixel::picture_params::{N_SEGMENTS, defaults_of as params, with_enough_superpixels};
 
 /// A parameter under its name in Python.
 struct Named {
@@ -145,24 +142,6 @@ pub fn threads(value: &Bound<'_, PyAny>) -> PyResult<u32> {
 /// An algorithm by its name.
 pub fn algorithm(name: &Bound<'_, PyAny>) -> PyResult<Algorithm> {
     word("algorithm", Algorithm::ALL.iter().map(|&algorithm| (algorithm.nick(), algorithm)), name)
-}
-
-/// The library's defaults for an algorithm, but for the number of superpixels.
-pub fn params(algorithm: Algorithm) -> Params {
-    let algorithm = AllParams::default().of(algorithm);
-    Params { algorithm, superpixels: N_SEGMENTS, holds_count: true, ..Params::default() }
-}
-
-/// What a frame is segmented with, from what is set: as many superpixels as regions can be made of. Functions and `Segmenter` have
-/// this rule in common. [`N_SEGMENTS`] or fewer leave the number to the library: nobody may have asked for these.
-pub fn with_enough_superpixels(params: &Params) -> Params {
-    let (asked, regions) = (params.superpixels, params.hierarchy.regions);
-    let superpixels = match asked {
-        _ if regions == 0 => asked,
-        0..=N_SEGMENTS => 0,
-        _ => asked.max(FINER * regions),
-    };
-    Params { superpixels, ..params.clone() }
 }
 
 /// Sets what is named; nothing changes where a name or value is refused.

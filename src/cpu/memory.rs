@@ -6,7 +6,9 @@ use std::alloc::Layout;
 use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::AtomicI64;
+#[cfg(unix)]
+use std::sync::atomic::Ordering;
 
 use allocator_api2::alloc::{AllocError, Allocator, Global};
 use allocator_api2::vec;
@@ -171,10 +173,9 @@ const LEAST_PAGE: usize = 4096;
 #[cfg(target_os = "linux")]
 const HUGE: usize = 4 << 20;
 
-/// Bytes of a cache line on nearly all processors.
-const LINE: usize = 64;
-
 impl Pages {
+    // Where nothing is mapped, no size is that large.
+    #[allow(clippy::absurd_extreme_comparisons)]
     fn maps(layout: Layout) -> bool {
         layout.size() >= LARGE && layout.align() <= LEAST_PAGE
     }
@@ -394,16 +395,23 @@ pub(crate) fn write<T>(
 }
 
 /// Prefetches the cache lines of some items, which are about to be read in random order.
+#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) fn prefetch<T>(items: &[T]) {
+    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+    /// Bytes of a cache line.
+    const LINE: usize = 64;
     const { assert!(size_of::<T>() > 0) };
-    #[cfg(target_arch = "x86_64")]
     for line in items.chunks(LINE / size_of::<T>()) {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: reads nothing, whatever the address is.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
     }
 }
+
+/// Other processors are not asked: Rust has no such instruction for all of them.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+pub(crate) fn prefetch<T>(_: &[T]) {}
 
 /// Like [`Vec::extend_from_slice`].
 pub(crate) fn append<T: Copy>(values: &mut Array<T>, what: &'static str, others: &[T]) -> Result<()> {

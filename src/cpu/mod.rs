@@ -10,6 +10,8 @@ pub mod memory;
 
 use std::sync::Arc;
 
+use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
+
 use crate::error::{Error, Result};
 use crate::parameter::{About, Range};
 
@@ -30,25 +32,22 @@ pub const THREADS: Range<u32> = Range {
 /// The backend: host memory, and a pool that works on rows in parallel.
 #[derive(Clone)]
 pub struct Cpu {
-    pool: Arc<rayon::ThreadPool>,
+    pool: Arc<ThreadPool>,
     /// Process id of the threads in the pool.
     process: u32,
 }
 
 impl Cpu {
-    /// Starts a pool of exactly `threads` threads; 0 starts one per core.
+    /// Starts a pool of exactly `threads` threads; 0 starts one per core. WebAssembly has the calling thread alone.
     ///
     /// # Errors
     ///
     /// [`Error::Param`] if the number is out of range, another error if the system refuses to start threads.
     pub fn new(threads: u32) -> Result<Self> {
         let threads = THREADS.check(threads)? as usize;
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .thread_name(|i| format!("superpixel{i}"))
-            .build()
+        let pool = start(threads)
             .map_err(|e| Error::Backend { backend: "cpu", reason: format!("{e}; set fewer threads") })?;
-        Ok(Self { pool: Arc::new(pool), process: std::process::id() })
+        Ok(Self { pool, process: process() })
     }
 
     /// Like [`Cpu::new`], with at most one thread per core that this process may use. More gain nothing, and a number
@@ -75,9 +74,28 @@ impl Cpu {
     /// Returns an error but in the process that started the threads. A forked process inherits the pool without its threads,
     /// and would wait for them forever.
     pub(crate) fn check_process(&self) -> Result<()> {
-        if self.process == std::process::id() {
+        if self.process == process() {
             return Ok(());
         }
         Err(Error::Backend { backend: "cpu", reason: "its threads are those of the process that this one was forked from; make an engine after the fork".into() })
     }
+}
+
+#[cfg(not(target_family = "wasm"))]
+fn start(threads: usize) -> Result<Arc<ThreadPool>, ThreadPoolBuildError> {
+    let builder = ThreadPoolBuilder::new().num_threads(threads);
+    builder.thread_name(|i| format!("superpixel{i}")).build().map(Arc::new)
+}
+
+/// The calling thread takes part in the one pool, which a thread can join only once and never leave.
+#[cfg(target_family = "wasm")]
+fn start(_: usize) -> Result<Arc<ThreadPool>, ThreadPoolBuildError> {
+    static POOL: once_cell::sync::OnceCell<Arc<ThreadPool>> = once_cell::sync::OnceCell::new();
+    let pool = || ThreadPoolBuilder::new().num_threads(1).use_current_thread().build().map(Arc::new);
+    POOL.get_or_try_init(pool).cloned()
+}
+
+/// Id of this process. WebAssembly has no processes, and nothing that forks them.
+fn process() -> u32 {
+    if cfg!(target_family = "wasm") { 0 } else { std::process::id() }
 }
