@@ -6,19 +6,22 @@
 #   wheel   the Python package: a wheel for x86-64 Linux with glibc 2.17 or newer and Python 3.9 or newer, and its source archive
 #   deb     the plugin as a Debian package, with one of its debug symbols, for this release of Debian or Ubuntu and later ones
 #   crate   the library's source archive, as a registry takes it, and its bill of materials
+#   web     the npm package: WebAssembly for browsers and Node
 # They appear in FOLDER (default: packages in Cargo's target folder), in place of those that were built there before; --force replaces
 # other files of the same names. All need Rust; the wheel python3 with pip and the package
-# index, the others the build packages of the README, the deb also debhelper.
+# index, the web npm, the others the build packages of the README, the deb also debhelper.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 target_dir=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 # shellcheck source=tools/pinned.sh
 . "$root/tools/pinned.sh"
+# shellcheck source=tools/wasm.sh
+. "$root/tools/wasm.sh"
 # shellcheck source=pipelines/output.sh
 . "$root/pipelines/output.sh"
 
-usage() { sed -n '3,11s|^# \{0,1\}||p' "${BASH_SOURCE[0]}"; }
+usage() { sed -n '3,12s|^# \{0,1\}||p' "${BASH_SOURCE[0]}"; }
 say() { printf '== %s\n' "$*"; }
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
@@ -27,7 +30,7 @@ if [ "${1:-}" = --force ]; then
     shift
 fi
 case ${1:-} in
-    wheel | deb | crate) [ $# -le 2 ] || { usage >&2; exit 2; } ;;
+    wheel | deb | crate | web) [ $# -le 2 ] || { usage >&2; exit 2; } ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
 esac
@@ -126,6 +129,34 @@ build_crate() {
     packaging/bill.py Cargo.toml "$(triple_here)" "${archive%.crate}.cdx.json" /dev/null
     publish "$folder" "$archive" "${archive%.crate}.cdx.json"
     (cd "$folder" && ls -l gst-plugin-superpixel-*)
+}
+
+# In a target folder of its own: the compiler may be another one than elsewhere.
+build_web() {
+    local stage=$target_dir/superpixel-npm bindgen wasm archive
+    command -v npm >/dev/null || die "npm is missing: apt-get install npm"
+    bindgen=$(tools/built.sh superpixels-web-bindgen cargo build --locked --release --manifest-path web/bindgen/Cargo.toml \
+        --target-dir "$target_dir/superpixel-bindgen")
+    fresh_folder "$stage"
+    cp -r web/package "$stage/package"
+    packaging/bill.py web/Cargo.toml "$wasm_triple" "$stage/package/superpixels.cdx.json" "$stage/package/LICENSE-THIRD-PARTY"
+    cp LICENSE web/README.md "$stage/package/"
+    sed -i "s|@VERSION@|$(fact "p['version']")|" "$stage/package/package.json"
+    prepare_wasm || die "there is no compiler for $wasm_triple: rustup target add $wasm_triple"
+    # Messages of panics name files; not where they were here.
+    wasm=$(CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS="-C target-feature=+simd128 --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo --remap-path-prefix=$root=superpixel" \
+        tools/built.sh superpixels_web.wasm cargo build --locked --profile web --package superpixels-web --lib "${wasm_flags[@]}" \
+        --target "$wasm_triple" --target-dir "$target_dir/superpixel-web")
+    "$bindgen" "$wasm" "$stage/native"
+    cp "$stage/native/superpixels_web_bg.wasm" "$stage/package/superpixels.wasm"
+    # The package says itself where the file is.
+    sed "s|superpixels_web_bg.wasm|superpixels.wasm|" "$stage/native/superpixels_web.js" >"$stage/package/native.js"
+    (cd "$stage" && npm pack --silent --pack-destination . ./package)
+    archive=$(echo "$stage"/superpixels-*.tgz)
+    [ "$(stat -c %s "$archive")" -lt 600000 ] || die "the archive has more than 600 kB"
+    publish "$folder" "$archive"
+    rm -rf "$stage"
+    (cd "$folder" && ls -l "${archive##*/}")
 }
 
 say "building the $1"

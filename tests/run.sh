@@ -10,7 +10,7 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-parts=(lints library miri memory packages readers python cluster scripts studio fuzz)
+parts=(lints library miri memory packages readers python cluster scripts studio web fuzz)
 quick='' all='' chosen=()
 for argument in "$@"; do
     case " ${parts[*]} " in
@@ -33,6 +33,8 @@ done
 . "$here/../pipelines/setup.sh"
 # shellcheck source=tools/pinned.sh
 . "$here/../tools/pinned.sh"
+# shellcheck source=tools/wasm.sh
+. "$here/../tools/wasm.sh"
 cd "$root"
 # What each section does stands in tests/sections; here is their order.
 # shellcheck source=tests/sections/report.sh
@@ -82,6 +84,7 @@ export G_DEBUG=fatal_warnings
 unset GST_PLUGIN_PATH
 part python python_sections
 part studio page_sections
+part web web_sections
 part cluster corpus_sections
 start_lane
 part library emulator_sections

@@ -14,8 +14,9 @@ check_fuzz() {
     ! grep '^warning' "$scratch/check.log"
 }
 check_format() {
-    cargo fmt --check --package gst-plugin-superpixel --package superpixels --package superpixel-clip --package superpixel-output --package superpixel-studio
+    cargo fmt --check --package gst-plugin-superpixel --package superpixels --package superpixel-clip --package superpixel-output --package superpixel-studio --package superpixels-web
     cargo fmt --check --manifest-path fuzz/Cargo.toml
+    cargo fmt --check --manifest-path web/bindgen/Cargo.toml
 }
 check_dependencies() {
     fetch_cargo_deny

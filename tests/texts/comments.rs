@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// Folders whose files are read.
 const FOLDERS: &[&str] =
-    &["src", "kernels", "python", "clip", "output", "studio", "fuzz", "benches", "examples", "tests"];
+    &["src", "kernels", "python", "clip", "output", "studio", "web", "fuzz", "benches", "examples", "tests"];
 
 /// Names of folders below them that hold no source of this project.
 const SKIPPED: &[&str] = &["built", "node_modules", "target", "__pycache__"];

@@ -293,7 +293,8 @@ fn tests_and_examples_that_are_named_are_there() {
                 // Node's flag takes a path, and in scripts names may be variables.
                 let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
                 let name = if word.chars().all(is_name) { word } else { continue };
-                let places = ["", "clip/", "studio/"].map(|package| format!("{package}{folder}/{name}"));
+                let places =
+                    ["", "clip/", "studio/", "web/"].map(|package| format!("{package}{folder}/{name}"));
                 let is_there = |place: &String| {
                     ["{}.rs", "{}/main.rs"].iter().any(|file| root().join(file.replace("{}", place)).exists())
                 };
