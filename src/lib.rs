@@ -60,6 +60,7 @@ pub mod events;
 pub mod grid;
 pub mod image;
 pub mod ingest;
+pub mod objects;
 mod outputs;
 pub mod parameter;
 pub mod params;

@@ -22,6 +22,7 @@ mod hostile;
 mod invariants;
 mod masks;
 mod merge;
+mod objects;
 mod quality;
 mod refine;
 mod temporal;
