@@ -106,7 +106,7 @@ fn boxes_masks_and_seeds_give_the_block() {
     for evidence in all {
         let mut objects = Objects::default();
         let found = objects.update(&world.tables(), &[new(evidence)]).unwrap();
-        assert_eq!(labels(found), [block.clone()], "{evidence:?}");
+        assert_eq!(labels(found), std::slice::from_ref(&block), "{evidence:?}");
         assert_eq!((found[0].id, found[0].area, found[0].bounds), (1, 12 * 400, [100, 60, 180, 120]));
     }
 }
