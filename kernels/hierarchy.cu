@@ -5,14 +5,14 @@
 #include "batch.cuh"
 #include "hierarchy.cuh"
 #include "regions.cuh"
-#include "select.cuh"
 
 // Begins a frame: pixels and features of regions, no positions yet, no pair, no selection.
 // Grid: any number of blocks of MERGE_THREADS, a region and a slot a thread by turns.
 // In: regions [regions], their number; `from` [regions], the last frame's superpixel that each goes on from, or NONE, and `merged`, what
 // region that was in, both null where nothing lasts.
-// Out: of `h` sums, joins, heights, earlier regions, lowest labels, the first selections [regions], the first table [slots], counts.
-// Race-free: a thread writes its own entries.
+// Out: of `h` sums, joins, heights, earlier regions, lowest labels, the first selections [regions], a bit for each region, the first
+// table [slots], counts.
+// Race-free: a thread writes its own entries, and the first of 32 regions' threads their word of bits.
 KERNEL __launch_bounds__(MERGE_THREADS)
     hierarchy_start(Hierarchy h, const RegionSums *__restrict__ regions, const u32 *__restrict__ counters,
                     const u32 *__restrict__ from, const u32 *__restrict__ merged, HierarchyArgs args, Batch batch) {
@@ -20,8 +20,9 @@ KERNEL __launch_bounds__(MERGE_THREADS)
   select_frame(batch, h, regions, counters);
   select_some(batch, from, merged);
   const u32 count = counters[REGIONS], slots = slots_for(args, count);
-  if (FIRST < HIERARCHY_COUNTS) h.counts[FIRST] = FIRST == SUPERPIXELS ? count : 0;
+  if (FIRST < HIERARCHY_COUNTS) h.counts[FIRST] = first_count(FIRST, count, args.until);
   for (u32 i = FIRST; i < count; i += ALL) {
+    if (i % 32 == 0) h.heads[i / 32] = lanes_up_to(min(count - i, 32u) - 1);
     const RegionSums &region = regions[i];
     h.sums[i] = {region.area, 0, {region.color[0], region.color[1], region.color[2]}, {0, 0}};
     h.joins[i] = {NO_JOIN, 0, 0, 0};
@@ -189,185 +190,6 @@ KERNEL __launch_bounds__(TILE_THREADS)
     const u32 positions = shared.positions[i], n = shared.pixels[i];
     atomicAdd(&h.sums[label].position[0], (u64)(n * blockIdx.x * TILE + (positions & 0xffffu)));
     atomicAdd(&h.sums[label].position[1], (u64)(n * blockIdx.y * TILE + (positions >> 16)));
-  }
-}
-
-// A thread's place among slots, from the front, and among regions, from the back: warps of all blocks take turns, so that what is
-// little is shared by all multiprocessors, and no warp has much of both.
-__device__ __forceinline__ u32 slot_turn() { return (threadIdx.x / 32 * gridDim.x + blockIdx.x) * 32 + lane_id(); }
-__device__ __forceinline__ u32 region_turn() { return ALL - 1 - slot_turn(); }
-
-// Root of region `i`, which has selected `own`, after a round: the lower of the two at the end of its path that select each other;
-// itself if it stays. Selections must not change meanwhile.
-__device__ __forceinline__ u32 root_of(const u64 *selected, bool open, u32 i, u64 own) {
-  while (own != NO_SELECTION) {
-    const u32 to = (u32)own;
-    const u64 onward = __ldcg(&selected[to]);
-    if ((u32)onward == i) return min(i, to);
-    if (!open) break;
-    i = to;
-    own = onward;
-  }
-  return i;
-}
-
-// Notes, where merges are listed, how many pixels the region has that `i` has become part of in the round before. While sums are only
-// read.
-__device__ __forceinline__ void note_area(const Hierarchy &h, u32 i, const HierarchyJoin &join) {
-  if (h.areas) h.areas[i] = __ldcg(&h.sums[join.root].count);
-}
-
-// First half of a round: every region selects the neighbor of least cost. Roots take up the heights of what has joined them in the
-// round before, and the next round's table is cleared.
-__device__ __forceinline__ void select_neighbors(const Hierarchy &h, const HierarchyArgs &args, u32 count, u32 round, u32 slots,
-                                                 u32 next_slots) {
-  const PairTable table = pairs_of(h, round), next = pairs_of(h, round + 1);
-  u64 *const selected = of_turn(h.selected, round);
-  for (u32 slot = slot_turn(); slot < slots; slot += ALL) {
-    const u32 key = __ldcg(&table.keys[slot]);
-    if (key == NO_PAIR) continue;
-    const u32 a = key >> 16, b = key & 0xffffu;
-    const Boundary boundary = load_boundary(h, table, round, slot, a, b);
-    const u64 cost = join_cost(args, load_region(h, a), load_region(h, b), boundary);
-    atomicMin(&selected[a], cost << 32 | b);
-    atomicMin(&selected[b], cost << 32 | a);
-  }
-  for (u32 slot = region_turn(); slot < next_slots; slot += ALL) clear_pair(next, slot);
-  for (u32 i = region_turn(); round > 0 && i < count; i += ALL) {
-    // The thread's own.
-    const HierarchyJoin join = h.joins[i];
-    if (join.into == NO_JOIN || join.round != round - 1) continue;
-    atomicMax(&h.heights[join.root], join.height);
-    note_area(h, i, join);
-  }
-}
-
-// Second half: regions join, and give what they hold to the root of their way; pairs are named anew, in the next round's table.
-// Returns how many of this thread's regions have joined. Clears the selections of the next round.
-__device__ __forceinline__ u32 join_neighbors(const Hierarchy &h, u32 count, u32 round, u32 slots, u32 next_slots, bool open, u32 floor) {
-  const PairTable table = pairs_of(h, round), next = pairs_of(h, round + 1);
-  const u64 *const selected = of_turn(h.selected, round);
-  u64 *const next_selected = of_turn(h.selected, round + 1);
-  u32 joined = 0;
-  for (u32 i = region_turn(); i < count; i += ALL) {
-    next_selected[i] = NO_SELECTION;
-    // All at once: each takes its time to come.
-    const u32 joined_before = h.joins[i].into, within = __ldcg(&h.heights[i]);
-    const u64 own = __ldcg(&selected[i]);
-    const HierarchySums sums = load_region(h, i);
-    if (joined_before != NO_JOIN) continue;
-    const u32 root = root_of(selected, open, i, own), into = (u32)own;
-    if (root == i) continue;
-    h.joins[i] = {into, max(max((u32)(own >> 32), max(within, __ldcg(&h.heights[into]))), floor), round, root};
-    HierarchySums *const to = h.sums + root;
-    atomicAdd(&to->count, sums.count);
-#pragma unroll
-    for (int j = 0; j < 3; j++) atomicAdd(&to->color[j], sums.color[j]);
-#pragma unroll
-    for (int j = 0; j < 2; j++) atomicAdd(&to->position[j], sums.position[j]);
-    joined++;
-  }
-  for (u32 slot = slot_turn(); slot < slots; slot += ALL) {
-    const u32 key = __ldcg(&table.keys[slot]);
-    if (key == NO_PAIR) continue;
-    const u32 a = key >> 16, b = key & 0xffffu;
-    const u64 own_a = __ldcg(&selected[a]), own_b = __ldcg(&selected[b]);
-    const Boundary boundary = load_boundary(h, table, round, slot, a, b);
-    const u32 root_a = root_of(selected, open, a, own_a), root_b = root_of(selected, open, b, own_b);
-    if (root_a != root_b) add_pair(next, next_slots - 1, pair_key(root_a, root_b), boundary);
-  }
-  return joined;
-}
-
-// A stage leaves one of so many regions; a round that joins fewer than one of so many is followed by an open one. Those of
-// src/post/hierarchy/mod.rs.
-#define HIERARCHY_STAGE 8
-#define HIERARCHY_FEW 16
-
-typedef BlockSelect<HIERARCHY_THREADS> SelectJoin;
-
-// The height of the merge of a rank, from 0, by the first block; all blocks get it. Behind a barrier of the grid.
-__device__ __forceinline__ u32 height_of_rank(SelectJoin::Shared &shared, const Hierarchy &h, u32 *counters, u32 count, u32 rank) {
-  if (blockIdx.x == 0) {
-    const auto height_of = [&](u32 i, u32 &height) {
-      const HierarchyJoin join = load_join(h, i);
-      height = join.height;
-      return join.into != NO_JOIN;
-    };
-    const u32 height = SelectJoin::select(shared, count, rank, height_of).key;
-    if (threadIdx.x == 0) h.counts[FLOOR] = height;
-  }
-  grid_barrier(counters + ARRIVED);
-  return __ldcg(&h.counts[FLOOR]);
-}
-
-// The cut that leaves `regions` of `count`, `joined` of which have joined, or as many as there can be. The block's threads call it.
-__device__ __forceinline__ Cut find_cut(SelectJoin::Shared &shared, const Hierarchy &h, u32 count, u32 joined, u32 regions) {
-  const u32 wanted = count > regions ? count - regions : 0;
-  if (min(wanted, joined) == 0) return {0, 0, 0};
-  if (wanted >= joined) return {1, 0xffffffffu, 0xffffffffu};
-  const SelectJoin::Found height = SelectJoin::select(shared, count, wanted - 1, [&](u32 i, u32 &key) {
-    const HierarchyJoin join = load_join(h, i);
-    key = join.height;
-    return join.into != NO_JOIN;
-  });
-  if (height.rank + 1 == height.equal) return {1, height.key, 0xffffffffu};
-  const SelectJoin::Found last = SelectJoin::select(shared, count, height.rank, [&](u32 i, u32 &key) {
-    const HierarchyJoin join = load_join(h, i);
-    key = order_of(join, i);
-    return join.into != NO_JOIN && join.height == height.key;
-  });
-  return {1, height.key, last.key};
-}
-
-// Rounds until few enough regions are left to undo what is too much, and what that is.
-// Grid: cooperative, blocks of HIERARCHY_THREADS, all resident; a pair and a region a thread by turns.
-// In: of `h` what the kernels before have left.
-// Out: joins [regions], of the counts those of a `Cut`; areas [regions], unless that is null.
-// Race-free: halves of rounds are between barriers of the grid. In the first, selections and heights change by atomic minima and
-// maxima, and a slot of the next table has one thread that clears it, as an area has that writes it; sums are only read. In the second, selections and heights
-// are only read, but for those of the next round; a region that joins is read and written by its own thread, its root, which does not
-// join, by atomic additions of integers; pairs take slots of the next table by compare-and-swap. All blocks see the same numbers
-// behind a barrier, so that they go the same way; a number is cleared when all have read it, two rounds later.
-KERNEL __launch_bounds__(HIERARCHY_THREADS) hierarchy_rounds(Hierarchy h, u32 *counters, HierarchyArgs args, Batch batch) {
-  after_last_kernel(h, args);
-  select_frame(batch, h, counters);
-  __shared__ SelectJoin::Shared shared;
-  const u32 count = h.counts[SUPERPIXELS];
-  u32 left = count, stage = count, round = 0, floor = 0, slots = slots_for(args, count);
-  bool open = false, joins = count > args.until;
-  while (joins && 2 * stage > args.until) {
-    stage /= HIERARCHY_STAGE;
-    while (joins && left > max(stage, 1)) {
-      // That of the regions before the round, which is enough for those after it.
-      const u32 next_slots = slots_for(args, left);
-      u32 *const joined_in = h.counts + JOINED + round % 3;
-      if (FIRST == 0) h.counts[JOINED + (round + 1) % 3] = 0;
-      select_neighbors(h, args, count, round, slots, next_slots);
-      grid_barrier(counters + ARRIVED);
-      const u32 own = join_neighbors(h, count, round, slots, next_slots, open, floor);
-      if (own) atomicAdd(joined_in, own);
-      grid_barrier(counters + ARRIVED);
-      const u32 joined = __ldcg(joined_in);
-      joins = joined > 0;
-      open = HIERARCHY_FEW * joined < left;
-      left -= joined;
-      slots = next_slots;
-      round++;
-    }
-    // Nobody asks for the last one.
-    if (joins && 2 * stage > args.until) floor = height_of_rank(shared, h, counters, count, count - 2 * stage - 1);
-  }
-  for (u32 i = region_turn(); h.areas && i < count; i += ALL) {
-    const HierarchyJoin join = h.joins[i];
-    if (join.into != NO_JOIN && join.round == round - 1) note_area(h, i, join);
-  }
-  if (blockIdx.x > 0) return;
-  const Cut cut = find_cut(shared, h, count, count - left, args.regions);
-  if (threadIdx.x == 0) {
-    h.counts[CUT] = cut.any;
-    h.counts[CUT + 1] = cut.height;
-    h.counts[CUT + 2] = cut.last;
   }
 }
 

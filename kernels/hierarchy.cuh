@@ -15,8 +15,20 @@ enum HierarchyCount {
   CUT = 5,          // three words of a `Cut`
   TICKET = 8,       // blocks of `hierarchy_number` that are done
   MERGES = 9,       // listed merges
-  HIERARCHY_COUNTS = 10
+  LEFT = 10,        // regions behind the rounds so far
+  STAGE = 11,       // rounds go on until at most so many are left
+  ROUND = 12,       // rounds so far
+  OPEN = 13,        // whether the next one is open
+  JOINS = 14,       // whether there may be anything to join
+  SLOTS = 15,       // of the next round's table, where a round has been
+  HIERARCHY_COUNTS = 16
 };
+
+// The word at `Hierarchy::counts` before any round.
+__device__ __forceinline__ u32 first_count(u32 word, u32 regions, u32 until) {
+  if (word == JOINS) return regions > until;
+  return word == SUPERPIXELS || word == LEFT || word == STAGE ? regions : 0;
+}
 
 // The one of two alternating arrays that a turn uses. An index that varies would make the compiler copy the kernel's parameters
 // to local memory of each thread.

@@ -108,6 +108,11 @@ impl Cuda {
         (self.device.multiprocessors / frames).max(1)
     }
 
+    /// Whether frames of the batch are more than multiprocessors, so that one has several at once.
+    pub(crate) fn shares_multiprocessors(&self) -> bool {
+        self.batch.as_ref().is_some_and(|batch| batch.frames() > self.device.multiprocessors)
+    }
+
     /// Makes a handle of the same device with a stream of its own, whose work overlaps with that of the others.
     ///
     /// # Errors

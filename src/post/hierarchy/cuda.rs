@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Stage `hierarchy` on a CUDA device: one launch over pixels, one for all rounds, a few for the cut, two more for the list.
+//! Stage `hierarchy` on a CUDA device: one launch over pixels, two for all rounds, a few for the cut, two more for the list.
 
 use super::Plan as Own;
 use super::passes::Passes;
@@ -9,11 +9,15 @@ use crate::cuda::abi::{
     Address, Forest, Hierarchy as Lists, HierarchyArgs, HierarchyJoin, HierarchySums, MergeList,
 };
 use crate::cuda::kernels::{
-    hierarchy_keys, hierarchy_label, hierarchy_list, hierarchy_measure, hierarchy_number, hierarchy_regions,
-    hierarchy_roots, hierarchy_rounds, hierarchy_start, merge_gather, merge_keep,
+    hierarchy_keys, hierarchy_label, hierarchy_last_rounds, hierarchy_last_rounds_narrow, hierarchy_list,
+    hierarchy_measure, hierarchy_number, hierarchy_regions, hierarchy_roots, hierarchy_rounds,
+    hierarchy_start, merge_gather, merge_keep,
 };
 use crate::cuda::memory::Memory;
-use crate::cuda::tuning::{HIERARCHY_THREADS, MERGE_THREADS, NUMBER_THREADS, TILE_THREADS};
+use crate::cuda::tuning::{
+    HIERARCHY_THREADS, LAST_REGIONS, LAST_THREADS, LAST_THREADS_NARROW, MERGE_THREADS, NUMBER_THREADS,
+    TILE_THREADS,
+};
 use crate::cuda::{Cuda, HostLabels};
 use crate::error::Result;
 use crate::params::Outputs;
@@ -27,7 +31,7 @@ const STAGE: &str = "hierarchy";
 const PIXELS_A_BLOCK: u32 = 2048;
 const PIXELS_A_ROUND_BLOCK: u32 = 16_384;
 /// `HIERARCHY_COUNTS` in kernels/hierarchy.cuh.
-const COUNTS: usize = 10;
+const COUNTS: usize = 16;
 
 /// Slots of a hash table for `pairs` pairs: a power of two, more than twice as many.
 fn slots_for(pairs: usize) -> usize {
@@ -88,7 +92,10 @@ pub(crate) struct Hierarchy {
     gather: Option<merge_gather::Kernel>,
     start: hierarchy_start::Kernel,
     measure: hierarchy_measure::Kernel,
-    rounds: hierarchy_rounds::Kernel,
+    /// Where there can be more regions than the last rounds take.
+    rounds: Option<hierarchy_rounds::Kernel>,
+    /// The last rounds, and threads of their block.
+    last_rounds: (hierarchy_last_rounds::Kernel, u32),
     roots_of: hierarchy_roots::Kernel,
     number: hierarchy_number::Kernel,
     label: hierarchy_label::Kernel,
@@ -134,6 +141,10 @@ impl Hierarchy {
         let multiprocessors = cuda.multiprocessors();
         let before_refine = Own { levels: own.levels && !plan.lists_refined(), ..own };
         let rounds = device.kernel(hierarchy_rounds::KERNEL, STAGE)?;
+        let (last_rounds, last_threads) = match cuda.shares_multiprocessors() {
+            false => (hierarchy_last_rounds::KERNEL, LAST_THREADS),
+            true => (hierarchy_last_rounds_narrow::KERNEL, LAST_THREADS_NARROW),
+        };
         // At most one a multiprocessor, each of which has to meet all others.
         let resident = (rounds.resident_blocks(HIERARCHY_THREADS)?.min(1) * multiprocessors).max(1);
         Ok(Self {
@@ -144,7 +155,8 @@ impl Hierarchy {
             },
             start: device.kernel(hierarchy_start::KERNEL, STAGE)?,
             measure: device.kernel(hierarchy_measure::KERNEL, STAGE)?,
-            rounds,
+            rounds: Some(rounds).filter(|_| !plan.connectivity || labels > LAST_REGIONS as usize),
+            last_rounds: (device.kernel(last_rounds, STAGE)?, last_threads),
             roots_of: device.kernel(hierarchy_roots::KERNEL, STAGE)?,
             number: device.kernel(hierarchy_number::KERNEL, STAGE)?,
             label: device.kernel(hierarchy_label::KERNEL, STAGE)?,
@@ -211,8 +223,13 @@ impl Hierarchy {
             queue.launch(&self.start, over_labels, MERGE_THREADS, &begin)?;
             let pixels = hierarchy_measure::Args { c, component_label, features, h, args };
             queue.launch(&self.measure, buffers.tiles, TILE_THREADS, &pixels)?;
-            let rounds = hierarchy_rounds::Args { h, counters, args };
-            queue.launch_cooperative(&self.rounds, self.round_blocks, HIERARCHY_THREADS, &rounds)?;
+            if let Some(kernel) = &self.rounds {
+                let rounds = hierarchy_rounds::Args { h, counters, args };
+                queue.launch_cooperative(kernel, self.round_blocks, HIERARCHY_THREADS, &rounds)?;
+            }
+            let (last_rounds, threads) = &self.last_rounds;
+            let last = hierarchy_last_rounds::Args { h, args };
+            queue.launch(last_rounds, (1, 1), *threads, &last)?;
             queue.launch(&self.roots_of, over_labels, MERGE_THREADS, &hierarchy_roots::Args { h })?;
             let number = hierarchy_number::Args { h, counters };
             queue.launch(&self.number, (self.number_blocks, 1), NUMBER_THREADS, &number)?;
