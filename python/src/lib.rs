@@ -27,6 +27,7 @@ mod library;
 mod mask;
 mod memory;
 mod names;
+mod objects;
 mod order;
 mod parameters;
 mod plane;
@@ -55,10 +56,18 @@ use pyo3::prelude::*;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("N_SEGMENTS", parameters::N_SEGMENTS)?;
-    module.add("MERGE", records::MERGE.dtype(module.py())?)?;
+    for (name, record) in [
+        ("REGION", &records::REGION),
+        ("MOTION", &records::MOTION),
+        ("NEIGHBOR", &records::NEIGHBOR),
+        ("MERGE", &records::MERGE),
+    ] {
+        module.add(name, record.dtype(module.py())?)?;
+    }
     module.add_class::<segmenter::Segmenter>()?;
     module.add_class::<device_array::DeviceArray>()?;
     module.add_class::<image_set::ImageSet>()?;
+    module.add_class::<objects::ObjectTracker>()?;
     module.add_function(wrap_pyfunction!(single::segment, module)?)?;
     module.add_function(wrap_pyfunction!(device_batch::segment_batch, module)?)?;
     module.add_function(wrap_pyfunction!(cut::cut, module)?)?;

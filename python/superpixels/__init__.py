@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MPL-2.0
 """Superpixels of pictures and video.
 
-Functions segment pictures: `slic`, `lsc`, `quickshift` and `snic`; `segment_images` gives tables of many. The class `Segmenter` is for video and loops: it keeps
+Functions segment pictures: `slic`, `lsc`, `quickshift` and `snic`; `segment_images` gives tables of many, `select` makes a mask of a box or of clicks. The class `Segmenter` is for video and loops: it keeps
 its memory from call to call, and knows the regions, their neighbors and, in video, their track ids and motion. Arrays are
 numpy's, and results do not depend on the number of threads. Arrays on a CUDA device (torch's, CuPy's, or any with `__dlpack__` or
 `__cuda_array_interface__`) are segmented there, with the same labels, and results are arrays of the same library.
@@ -30,6 +30,7 @@ from ._hierarchy import cut, hierarchy, linkage
 from ._images import SegmentedImage, segment_images
 from ._native import DeviceArray
 from ._native import __version__ as __version__
+from ._objects import Detection, Objects, TrackedObject, select
 from ._outlines import smooth_labels
 from ._runs import rle, rles
 from ._segmenter import Segmenter
@@ -39,9 +40,11 @@ from ._vectors import to_geojson, to_svg
 from ._video import Frame, segment_video
 
 __all__ = [
+    "Detection",
     "DeviceArray",
     "EventKind",
     "Frame",
+    "Objects",
     "Parameters",
     "Picture",
     "PictureOfBatch",
@@ -49,6 +52,7 @@ __all__ = [
     "RegionBatch",
     "SegmentedImage",
     "Segmenter",
+    "TrackedObject",
     "adjacency",
     "boundaries",
     "browse",
@@ -65,6 +69,7 @@ __all__ = [
     "segment_batch",
     "segment_images",
     "segment_video",
+    "select",
     "show",
     "slic",
     "smooth_labels",

@@ -155,10 +155,14 @@ class _Events(_Records):
 __all__ = [
     "__version__",
     "N_SEGMENTS",
+    "REGION",
+    "MOTION",
+    "NEIGHBOR",
     "MERGE",
     "Segmenter",
     "DeviceArray",
     "ImageSet",
+    "ObjectTracker",
     "segment",
     "segment_batch",
     "cut",
@@ -173,6 +177,9 @@ __all__ = [
 __version__: str
 
 N_SEGMENTS: int
+REGION: np.dtype[np.void]
+MOTION: np.dtype[np.void]
+NEIGHBOR: np.dtype[np.void]
 MERGE: np.dtype[np.void]
 
 def defaults(name: str) -> Parameters: ...
@@ -197,6 +204,22 @@ def segment_batch(
 def contours(bordered: NDArray[np.int32]) -> dict[int, list[list[NDArray[np.int32]]]]: ...
 def cut(labels: NDArray[np.uint16], steps: NDArray[np.uint8], regions: int) -> None: ...
 def smooth_labels(labels: NDArray[np.uint16], smoothed: NDArray[np.uint16], smoothness: float, threads: int) -> None: ...
+
+# Callers have the types: `_objects.py`.
+@final
+class ObjectTracker:
+    def __new__(cls) -> ObjectTracker: ...
+    def update(
+        self,
+        size: tuple[int, int],
+        regions: NDArray[np.uint8],
+        motion: NDArray[np.uint8],
+        neighbors: NDArray[np.uint8],
+        said: list[tuple[int | None, list[int] | None, list[int] | None, list[int], list[int]]],
+    ) -> list[tuple[int, NDArray[np.uint32], int, list[int]]]: ...
+    def end(self, id: int) -> bool: ...
+    def reset(self) -> None: ...
+
 def svg(
     labels: NDArray[np.uint32],
     colors: NDArray[np.uint8] | None,

@@ -16,7 +16,7 @@ NOT_ASKED = {
     "GL02": "where the quotes end, which in Rust is not in the text",
 }
 # Of classes only `Segmenter` is made by users; attributes say what the others have.
-MADE_BY_THE_PACKAGE = {"Frame", "SegmentedImage", "RegionAt", "RegionBatch", "Picture", "PictureOfBatch", "EventKind"}
+MADE_BY_THE_PACKAGE = {"Frame", "SegmentedImage", "RegionAt", "RegionBatch", "Picture", "PictureOfBatch", "EventKind", "TrackedObject"}
 # What one cannot see of functions whose signature is in Rust.
 NATIVE = {"PR01", "PR02"}
 

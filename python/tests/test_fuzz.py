@@ -328,6 +328,6 @@ def test_native():
 
 def test_every_public_name_is_fuzzed():
     # What `region_at`, `show`, `segment_images`, `segment_batch` and `segment_video` give is no call, and neither are names and types.
-    given = {"SegmentedImage", "Frame", "RegionAt", "Picture", "PictureOfBatch", "RegionBatch", "EventKind", "Parameters"}
-    assert {*HELPERS, *ALGORITHMS, "Segmenter", *given} | set(NATIVE) >= set(sp.__all__)
+    given = {"SegmentedImage", "Frame", "RegionAt", "Picture", "PictureOfBatch", "RegionBatch", "TrackedObject", "EventKind", "Parameters"}
+    assert {*HELPERS, *ALGORITHMS, "Segmenter", "Detection", "Objects", *given} | set(NATIVE) >= set(sp.__all__)
     assert {"adjacency", "boundaries", "rle", "to_png16"} <= set(HELPERS) and {"segment", "defaults"} <= set(NATIVE)
