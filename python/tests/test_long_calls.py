@@ -48,7 +48,7 @@ def test_signals_end_a_call(batch, threads):
             with pytest.raises(Enough):
                 call()
             # Handled soon after it came; machines are noisy, and all of the call takes minutes.
-            assert rung and rung[0] - begin < 5
+            assert rung and rung[0] - begin < 30
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
