@@ -20,7 +20,7 @@ pub struct About {
     /// One sentence: the effect, and the direction of a number. Other parameters stand in braces, `{name}` or `{name=value}`, for
     /// [`About::text_with`].
     pub text: &'static str,
-    /// Whether it may change between two frames; else only before the start.
+    /// True if it may change between two frames; else only before the start.
     pub hot: bool,
 }
 
@@ -133,7 +133,7 @@ impl Choices {
 pub trait Choose: Copy + PartialEq + 'static {
     /// Its values in their order.
     const ALL: &'static [Self];
-    /// What is said of them, in the same order.
+    /// Their descriptions, in the same order.
     const CHOICES: Choices;
 
     /// Place in [`Choose::ALL`].
@@ -161,7 +161,7 @@ macro_rules! choices {
 }
 pub(crate) use choices;
 
-/// What a parameter takes.
+/// Kinds of values of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
     /// Whole numbers.
@@ -274,7 +274,7 @@ impl fmt::Display for Value {
 
 /// A parameter of `P`, written by the macro `parameters`.
 pub struct Parameter<P: 'static> {
-    /// What it takes.
+    /// Kind of its values.
     pub kind: Kind,
     /// Reads it.
     pub(crate) get: fn(&P) -> Value,

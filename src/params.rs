@@ -167,7 +167,7 @@ impl Params {
         self.holds_count && can_be_held && self.connectivity && !self.temporal && self.merge.ratio == 0.0
     }
 
-    /// Whether both backends can do it; else only the CPU can.
+    /// True if both backends can do it; else only the CPU can.
     pub fn runs_on_cuda(&self) -> bool {
         self.algorithm.algorithm().capabilities().cuda
     }
@@ -389,7 +389,7 @@ impl ParamSet {
     }
 }
 
-/// What is drawn into the frame.
+/// Drawing into the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Fill {
     /// The frame's own pixels stay.
@@ -404,7 +404,7 @@ pub enum Fill {
 }
 
 impl Fill {
-    /// Whether it needs `Outputs::mean_color`.
+    /// Returns true if it needs `Outputs::mean_color`.
     pub fn needs_mean_color(&self) -> bool {
         matches!(self, Self::MeanColor | Self::Abstraction(_))
     }
@@ -433,8 +433,8 @@ impl Default for Boundaries {
 /// One frame's drawing: fill first, lines on top.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Drawing {
-    /// What fills the regions.
+    /// Filling of the regions.
     pub fill: Fill,
-    /// What separates them.
+    /// Lines that separate them.
     pub boundaries: Option<Boundaries>,
 }

@@ -90,7 +90,7 @@ pub struct RecordField {
     pub unit: Unit,
     /// Bytes from the start of the record.
     pub offset: usize,
-    /// What it is, in one line without a period.
+    /// Meaning of the field, in one line without a period.
     pub text: &'static str,
 }
 
@@ -135,7 +135,7 @@ pub struct Layout {
     pub section: &'static str,
     /// Bytes of a record.
     pub bytes: usize,
-    /// What one record is about, in one line without a period.
+    /// Subject of one record, in one line without a period.
     pub text: &'static str,
     /// Its fields in the order of their offsets.
     pub fields: &'static [RecordField],
@@ -150,7 +150,7 @@ impl Layout {
         self.fields.iter().flat_map(of)
     }
 
-    /// Whether the fields follow each other without gaps from the first byte to the last.
+    /// Checks that the fields follow each other without gaps from the first byte to the last.
     pub(crate) const fn is_packed(&self) -> bool {
         let (mut i, mut end) = (0, 0);
         while i < self.fields.len() {
@@ -167,7 +167,7 @@ impl Layout {
 
 /// A record of the metadata.
 pub trait Record: Pod {
-    /// Where its fields are, and what they mean.
+    /// Places and meanings of its fields.
     const LAYOUT: &'static Layout;
 
     /// Values of its columns, in the order of [`Layout::columns`].

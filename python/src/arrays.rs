@@ -67,7 +67,7 @@ impl<'py> Codes<'py> {
     }
 }
 
-/// What is read of the caller's array.
+/// The samples that are read of the caller's array.
 enum Held<'py> {
     /// Codes as the library takes them.
     InPlace(Codes<'py>, Layout),
@@ -340,7 +340,7 @@ pub fn as_numpy<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     py.import(intern!(py, "numpy"))?.call_method1(name, (array,))
 }
 
-/// Whether an object names a file.
+/// Returns true if an object names a file.
 pub fn is_path(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(value.is_instance_of::<PyString>() || value.hasattr(intern!(value.py(), "__fspath__"))?)
 }

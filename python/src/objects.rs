@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 use crate::error::exception;
 
-/// What is said of an object: its id, a box, for each label how many pixels of a mask it has, labels inside and outside. A box goes before a
+/// Detection of an object: its id, a box, for each label how many pixels of a mask it has, labels inside and outside. A box goes before a
 /// mask, and that before labels.
 type Said = (Option<u32>, Option<[i32; 4]>, Option<Vec<u32>>, Vec<u32>, Vec<u32>);
 

@@ -137,7 +137,7 @@ fn items<'py>(image: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
     Some(items).filter(|items| !items.is_empty())
 }
 
-/// Whether an item shows that a list is one of images, and not of numbers. Names of files do: they are not read.
+/// Returns true if an item shows that a list is one of images, not of numbers. Names of files do: they are not read.
 fn is_image(item: &Bound<'_, PyAny>) -> bool {
     if matches!(is_path(item), Ok(true)) {
         return true;
@@ -201,7 +201,7 @@ impl Call {
         Ok(labels)
     }
 
-    /// Whether images need labels of 32 bits.
+    /// Returns true if images need labels of 32 bits.
     fn is_wide(&self, images: &Images<'_>) -> bool {
         is_needed(&self.params, images.info().geometry)
     }

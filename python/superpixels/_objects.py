@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ._native import Segmenter, _Labels, _Mask
 
-    # What the library takes: id, box, pixels of a mask for each label, labels inside and outside.
+    # A detection as the library takes it: id, box, pixels of a mask for each label, labels inside and outside.
     _Said = tuple[int | None, list[int] | None, list[int] | None, list[int], list[int]]
 
 __all__ = ["Detection", "Objects", "TrackedObject", "select"]
@@ -187,7 +187,7 @@ class Objects:
         )
         objects = []
         for name, own, area, bounds in found:
-            # What is outside of a mask, -1, is the last.
+            # The last one, -1, is outside of the mask.
             inside = _np.zeros(count + 1, _np.bool_)
             inside[own] = True
             x0, y0, x1, y1 = bounds

@@ -67,13 +67,13 @@ struct Args {
     /// Algorithms.
     #[arg(long, value_delimiter = ',', default_value = "slic")]
     algorithms: Vec<Algorithm>,
-    /// Where to compute.
+    /// The backend or backends to measure.
     #[arg(long, default_value = "all")]
     backend: Choice,
     /// A parameter, as the element's property is called; may be given again. They are listed below.
     #[arg(long = "set", value_name = "NAME=VALUE")]
     settings: Vec<String>,
-    /// What to compute beside the label map.
+    /// Results to compute beside the label map.
     #[arg(long, value_delimiter = ',', default_value = "table")]
     outputs: Vec<Output>,
     /// Format of the frames, by GStreamer's name.
@@ -163,13 +163,13 @@ impl Args {
         Ok(set)
     }
 
-    /// Whether figures are printed as a table, and not as JSON.
+    /// True if figures are printed as a table, not as JSON.
     fn prints_table(&self) -> bool {
         self.json.as_ref().is_none_or(|path| path.as_os_str() != "-")
     }
 }
 
-/// What one row of the table is about.
+/// Subject of one row of the table.
 #[derive(Clone)]
 struct Case {
     size: Size,
@@ -259,7 +259,7 @@ trait Job {
     fn stages(&mut self, runs: usize) -> Result<Vec<(&'static str, f64)>>;
     /// Wall-clock ms of a frame from host memory to labels in host memory, where that is not what `frame` times.
     fn round_trip(&mut self) -> Result<Option<f64>>;
-    /// What the last frame gave: number of labels, grid step, the label map.
+    /// Results of the last frame: number of labels, grid step, the label map.
     fn result(&mut self) -> Result<(u32, u32, Vec<u16>)>;
 }
 

@@ -146,12 +146,12 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Whether a device may be chosen at start.
+    /// Returns true if a device may be chosen at start.
     pub(super) fn may_use_device(&self) -> bool {
         self.backend != Backend::Cpu && self.params().runs_on_cuda()
     }
 
-    /// What decides the label map.
+    /// Parameters of the label map.
     pub(super) fn params(&self) -> Params {
         let params = self.library.params();
         // Without the metadata nobody could read a list of merges.
@@ -159,7 +159,7 @@ impl Settings {
         Params { hierarchy: hierarchy::Params { levels, ..params.hierarchy }, ..params }
     }
 
-    /// Whether all values go together, with `backend` as it is at start.
+    /// Checks that all values go together, with `backend` as it is at start.
     ///
     /// # Errors
     ///
@@ -206,7 +206,7 @@ impl Settings {
         values.filter_map(refused).reduce(|first, _| first).map_or(Ok(()), Err)
     }
 
-    /// What is drawn; `None` leaves the pixels alone.
+    /// Drawing into the frame; `None` leaves the pixels alone.
     pub(super) fn drawing(&self) -> Option<Drawing> {
         let boundaries = Some(self.boundaries);
         match self.overlay {
@@ -221,7 +221,7 @@ impl Settings {
         }
     }
 
-    /// What is measured beside the label map.
+    /// Results to measure beside the label map.
     pub(super) fn outputs(&self) -> Outputs {
         Outputs {
             table: self.labels && self.region_table,

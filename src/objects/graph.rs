@@ -42,7 +42,7 @@ pub(super) const CERTAIN: i64 = 1 << 20;
 const SMOOTHNESS: i64 = 110;
 /// Color difference, in quarters of a Delta E, at which a boundary costs half.
 const CONTRAST: i64 = 32;
-/// What a boundary of any contrast costs, in thousandths.
+/// Cost of a boundary of any contrast, in thousandths.
 const FLOOR: i64 = 40;
 /// Color difference, in quarters of a Delta E, that adds nothing to a distance.
 const FREE: i64 = 8;

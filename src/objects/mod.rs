@@ -82,7 +82,7 @@ pub struct Objects {
     geometry: Option<Geometry>,
 }
 
-/// What one frame says of an object: its regions, and how strongly each belongs to it.
+/// Evidence of one frame about an object: its regions, and how strongly each belongs to it.
 struct Candidate {
     known: Known,
     inside: Vec<bool>,
@@ -115,7 +115,7 @@ impl Objects {
         let graph = Graph::new(tables);
         let is_next = self.geometry == Some(tables.geometry);
         let goes_on = |known: &Known| is_next && (graph.nodes.is_empty() || known.track.goes_on(&graph));
-        // What ends here cannot be named by a detection.
+        // Detections cannot name an object that ends here.
         let alive: Vec<bool> = self.known.iter().map(goes_on).collect();
         let ids =
             || self.known.iter().zip(&alive).filter(|(_, alive)| **alive).map(|(known, _)| known.object.id);

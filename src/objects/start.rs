@@ -30,7 +30,7 @@ pub(super) struct Found {
     pub(super) models: [ColorModel; 2],
 }
 
-/// What is certain of each region: inside, outside, or neither.
+/// Certainty about each region: inside, outside, or neither.
 type Certain = Vec<Option<bool>>;
 
 /// The object of some evidence. `earlier` are scores by earlier frames.
@@ -71,7 +71,7 @@ pub(super) fn find(graph: &Graph, evidence: &Evidence, earlier: Option<&[Option<
     }
 }
 
-/// Whether at least half of a region's bounds is in a box.
+/// Returns true if at least half of a region's bounds is in a box.
 fn is_in_box(node: &Node, bounds: [i32; 4]) -> bool {
     let side = |axis: usize, bounds: [i32; 4]| i64::from(bounds[axis + 2] - bounds[axis]).max(0);
     let common = [0, 1].map(|axis| {

@@ -18,7 +18,7 @@ pub struct Tables<'a> {
     pub neighbors: &'a [Neighbor],
 }
 
-/// What is known of an object in one frame.
+/// Description of an object in one frame.
 #[derive(Debug, Clone, Copy)]
 pub enum Evidence<'a> {
     /// A box around it: x0, y0, x1, y1 in px, the latter two exclusive. It may reach over the frame's edge.
@@ -40,7 +40,7 @@ pub struct Detection<'a> {
     /// Id of a known object. `None`: a box is about the object whose bounds it fits best, with an intersection over union of at
     /// least 0.3, and else about a new object; a mask and seeds are about a new one.
     pub object: Option<u32>,
-    /// What is known.
+    /// Description of the object.
     pub evidence: Evidence<'a>,
 }
 

@@ -30,7 +30,7 @@ const KEPT: u64 = 60;
 const HIDDEN_KEPT: i64 = 75;
 /// Hidden regions below this share of S^2 are forgotten.
 const HIDDEN_LEAST: i64 = 16;
-/// What the extent moves beside the object's motion, in percent of S.
+/// Most that the extent moves beside the object's motion, in percent of S.
 const EXTENT_STEP: i64 = 12;
 
 /// 1/16 px.
@@ -44,7 +44,7 @@ struct Past {
     is_inside: bool,
 }
 
-/// What is known of an object after a frame.
+/// State of an object after a frame.
 pub(super) struct Track {
     past: Vec<Past>,
     /// Track ids of the last frame's regions, sorted, with whether each was inside.
@@ -54,7 +54,7 @@ pub(super) struct Track {
     anchors: [ColorModel; 2],
     /// px since the frame before.
     pub(super) velocity: [i32; 2],
-    /// Where centers of its regions are expected: x0, y0, x1, y1 in [`SIXTEENTHS`].
+    /// Box in which centers of its regions are expected: x0, y0, x1, y1 in [`SIXTEENTHS`].
     extent: [i64; 4],
     /// S^2 of the last frame that had regions.
     spacing_squared: i64,
@@ -155,17 +155,17 @@ impl Track {
         }
     }
 
-    /// Whether any region goes on from the last frame: without one it was a cut.
+    /// Returns true if any region goes on from the last frame: without one it was a cut.
     pub(super) fn goes_on(&self, graph: &Graph) -> bool {
         graph.nodes.iter().any(|node| self.was_inside(node).is_some())
     }
 
-    /// Whether something of it is seen or expected.
+    /// Returns true if a part of it is seen or expected.
     pub(super) fn is_known(&self) -> bool {
         self.past.iter().any(|past| past.is_inside)
     }
 
-    /// Whether the region of this track id was in the object; `None` if it was not there.
+    /// Returns true if the region of this track id was in the object; `None` if there was no such region.
     fn was_inside(&self, node: &Node) -> Option<bool> {
         let at = self.ids.binary_search_by_key(&node.track, |&(id, _)| id).ok()?;
         Some(self.ids[at].1)

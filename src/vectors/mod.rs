@@ -44,7 +44,7 @@ impl Map<'_> {
     }
 }
 
-/// What a region is drawn with.
+/// Attributes and filling of a drawn region.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Style {
     /// Its number, the element's `data-label`.
@@ -66,7 +66,7 @@ pub struct Lines {
     pub color: [u8; 3],
 }
 
-/// What is drawn of outlines.
+/// Style of outlines.
 #[derive(Clone, Copy)]
 pub struct Drawing<'a> {
     /// What each label is filled with, if regions are filled.

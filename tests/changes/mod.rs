@@ -134,12 +134,13 @@ pub fn check(
     let none = Sums { area: 0, at: [0; 2], rgb: [0; 3], bounds: [u16::MAX, u16::MAX, 0, 0] };
     let mut sums = vec![none; count];
     let mut pairs: BTreeMap<(u32, u32), u32> = BTreeMap::new();
+    let samples = buffer.samples();
     for (i, &label) in map.iter().enumerate() {
         let own = &mut sums[usize::from(label)];
         let (x, y) = (i % w, i / w);
         own.area += 1;
         own.at = [own.at[0] + x as u64, own.at[1] + y as u64];
-        let rgb = buffer.sample(x, y).1;
+        let rgb = samples(x, y).1;
         own.rgb.iter_mut().zip(rgb).for_each(|(sum, code)| *sum += u64::from(code));
         let [x0, y0, x1, y1] = own.bounds;
         let (x, y) = (x as u16, y as u16);

@@ -47,8 +47,9 @@ fn means(buffer: &Buffer, map: &[u16], count: usize, linear_light: bool) -> Vec<
     let yuv = Yuv::new(&buffer.info);
     let rgb_frame = buffer.info.format.is_rgb();
     let mut sums = vec![([0u64; 3], 0u64); count];
+    let samples = buffer.samples();
     for (i, &label) in map.iter().enumerate() {
-        let (native, rgb) = buffer.sample(i % width, i / width);
+        let (native, rgb) = samples(i % width, i / width);
         let (sum, n) = &mut sums[usize::from(label)];
         *n += 1;
         for j in 0..3 {
@@ -93,26 +94,25 @@ fn drawn(buffer: &Buffer, map: &[u16], fill: Option<&[[u16; 3]]>, lines: Option<
     let rgb = [r, g, b].map(|code| widen(code, info.format.bits()));
     let line = native_of(info, rgb);
     let mut planes = buffer.planes.clone();
-    let mut put = |x: usize, y: usize, c: usize, value: u16| {
-        place(info.format, c, x, y).put(&mut planes, &buffer.strides, value, 0);
-    };
     // Columns and rows that share a sample, of each channel: its color is the mean of those, and a line is on it where it is on one.
     let shared = sharing(info.format);
-    for c in 0..channels(info.format) {
+    let samples = buffer.samples();
+    for (c, channel) in channels(info.format).into_iter().enumerate() {
         let [wide, high] = if c == 0 { [1, 1] } else { shared };
         for (y, x) in (0..h).step_by(high).flat_map(|y| (0..w).step_by(wide).map(move |x| (y, x))) {
             let pixels: Vec<usize> =
                 (y..(y + high).min(h)).flat_map(|y| (x..(x + wide).min(w)).map(move |x| y * w + x)).collect();
             let any = pixels.iter().any(|&i| on[i]);
             let below = match fill {
-                None => buffer.sample(x, y).0[c],
+                None => samples(x, y).0[c],
                 Some(fill) => {
                     let sum: f64 = pixels.iter().map(|&i| f64::from(fill[usize::from(map[i])][c])).sum();
                     (sum / pixels.len() as f64 + 0.5).floor() as u16
                 }
             };
             if fill.is_some() || any {
-                put(x, y, c, if any { blend(below, line[c], alpha.into()) } else { below });
+                let code = if any { blend(below, line[c], alpha.into()) } else { below };
+                channel.at(x, y).put(&mut planes, &buffer.strides, code, 0);
             }
         }
     }
@@ -196,7 +196,7 @@ fn half_light_is_more_than_half_the_code() {
         let mut buffer = Buffer::new(info, Picture::Flat, 0, 0);
         // Columns black and white, without chroma.
         let (white, neutral) = (((1u32 << format.bits()) - 1) as u16, 1 << (format.bits() - 1));
-        for (i, c) in (0..64).flat_map(|i| (0..channels(format)).map(move |c| (i, c))) {
+        for (i, c) in (0..64).flat_map(|i| (0..channels(format).len()).map(move |c| (i, c))) {
             let code = if c > 0 && !format.is_rgb() { neutral } else { white * (i % 2) };
             let (x, y) = (usize::from(i % 8), usize::from(i / 8));
             place(format, c, x, y).put(&mut buffer.planes, &buffer.strides, code, 0);

@@ -65,6 +65,7 @@ fn check_invariants(map: &[u16], regions: &Regions, plan: &Plan, buffer: &Buffer
     let mut lab = samples.clone();
     let mut pairs = std::collections::BTreeMap::new();
     let features = buffer.features(ColorSpace::Lab);
+    let sample = buffer.samples();
     for i in 0..n {
         let k = usize::from(map[i]);
         let (px, py) = (i % w, i / w);
@@ -72,7 +73,7 @@ fn check_invariants(map: &[u16], regions: &Regions, plan: &Plan, buffer: &Buffer
         y[k] += py as u64;
         let b = &mut bounds[k];
         *b = [b[0].min(px as u16), b[1].min(py as u16), b[2].max(px as u16 + 1), b[3].max(py as u16 + 1)];
-        let (native, _) = buffer.sample(px, py);
+        let (native, _) = sample(px, py);
         for j in 0..3 {
             samples[k][j] += u64::from(native[j]);
             lab[k][j] += u64::from(unpack(features[i])[j]);
@@ -249,7 +250,11 @@ proptest! {
 
     #[test]
     fn any_frame_keeps_every_promise_with_quickshift((frame, picture) in any_frame(), params in any_quickshift()) {
-        let buffer = Buffer::new(frame.info, picture, frame.seed, frame.padding);
+        let AlgorithmParams::QuickShift(own) = &params.algorithm else { unreachable!("quick shift was asked for") };
+        // Windows grow with sigma: large ones look at as many pairs of pixels as those of 5.
+        let side = |side: u32| (side as f32 * (5.0 / own.sigma).min(1.0)).ceil() as u32;
+        let geometry = Geometry::new(side(frame.info.geometry.width()), side(frame.info.geometry.height())).unwrap();
+        let buffer = Buffer::new(FrameInfo { geometry, ..frame.info }, picture, frame.seed, frame.padding);
         let (map, regions, plan) = segment(&CPU[0], &params, &buffer);
         check_invariants(&map, &regions, &plan, &buffer);
         let (other, other_regions, _) = segment(&CPU[2], &params, &buffer);

@@ -171,19 +171,15 @@ pub fn lsc(grid: &Grid, plan: &lsc::Plan, features: &[u32]) -> Vec<u16> {
             (y / grid.step() as usize).min(grid.ny() as usize - 1),
         );
         let mut best = (f32::INFINITY, usize::MAX);
-        for k in 0..state.len() {
-            let (cx, cy) = (k % grid.nx() as usize, k / grid.nx() as usize);
-            if cx.abs_diff(gx) > 1 || cy.abs_diff(gy) > 1 {
-                continue;
-            }
+        let near = |g: usize, cells: u32| g.saturating_sub(1)..(g + 2).min(cells as usize);
+        let candidates = near(gy, grid.ny()).flat_map(|y| near(gx, grid.nx()).map(move |x| (x, y)));
+        for k in candidates.map(|(x, y)| y * grid.nx() as usize + x) {
             let dot: i64 = (0..6).map(|j| state[k][j] * mean[j]).sum();
             let scale = 1.0f32 / dot as f32;
-            let t: Vec<f32> = (0..10)
-                .map(|j| norm * state[k][j] - if j < 6 { dot * mean[j] } else { 0 })
-                .map(|exact| exact as f32 * scale)
-                .collect();
-            let weighted: Vec<f32> =
-                (0..10).map(|j| if j < 6 { t[j] } else { t[j] * plan.position_weight }).collect();
+            let exact = |j: usize| norm * state[k][j] - if j < 6 { dot * mean[j] } else { 0 };
+            let t: [f32; 10] = std::array::from_fn(|j| exact(j) as f32 * scale);
+            let weighted: [f32; 10] =
+                std::array::from_fn(|j| if j < 6 { t[j] } else { t[j] * plan.position_weight });
             let square = (0..10).fold(0.0f32, |sum, j| weighted[j].mul_add(t[j], sum));
             let mut score = p[6] * (-2.0 * weighted[6]);
             for j in [7, 8, 9] {
@@ -343,26 +339,27 @@ pub fn connect_but<T: PartialEq>(
     let (w, n) = (geometry.width() as usize, geometry.pixels());
     let mut root = components(geometry, labels);
     for round in 0.. {
-        let mut sums: BTreeMap<usize, (u64, [u64; 3])> = BTreeMap::new();
+        // Area and colors of a component, at its first pixel.
+        let mut sums = vec![(0u64, [0u64; 3]); n];
         for i in (0..n).filter(|&i| features[i] != OUTSIDE) {
-            let entry = sums.entry(root[i]).or_default();
-            entry.0 += 1;
-            for (sum, v) in entry.1.iter_mut().zip(unpack(features[i])) {
+            let own = &mut sums[root[i]];
+            own.0 += 1;
+            for (sum, v) in own.1.iter_mut().zip(unpack(features[i])) {
                 *sum += u64::from(v);
             }
         }
-        let is_small = |(r, s): &(&usize, &(u64, [u64; 3]))| s.0 < u64::from(min_region) && !kept.contains(r);
-        let small: BTreeSet<usize> = sums.iter().filter(is_small).map(|(&r, _)| r).collect();
-        let mean = |r: usize| sums[&r].1.map(|s| (32 * s + sums[&r].0) / (2 * sums[&r].0));
+        let small: Vec<bool> =
+            (0..n).map(|r| (1..u64::from(min_region)).contains(&sums[r].0) && !kept.contains(&r)).collect();
+        let mean = |r: usize| sums[r].1.map(|s| (32 * s + sums[r].0) / (2 * sums[r].0));
         let mut pick: BTreeMap<usize, (bool, u64, usize)> = BTreeMap::new();
         for i in 0..n {
-            for j in neighbors(i, w, n).filter(|&j| root[j] != root[i] && small.contains(&root[i])) {
+            for j in neighbors(i, w, n).filter(|&j| root[j] != root[i] && small[root[i]]) {
                 if features[j] == OUTSIDE {
                     continue;
                 }
                 let (a, b) = (mean(root[i]), mean(root[j]));
                 let distance: u64 = a.iter().zip(b).map(|(&a, b)| a.abs_diff(b).pow(2)).sum();
-                let small = small.contains(&root[j]);
+                let small = small[root[j]];
                 let key = match (small, round < 2 || round == 2 && min_region > 64) {
                     (false, true) => (false, distance, root[j]),
                     (true, true) => (false, distance / 4, root[j]),
@@ -374,17 +371,23 @@ pub fn connect_but<T: PartialEq>(
             }
         }
         if pick.is_empty() {
-            let number: BTreeMap<usize, u16> = sums.keys().enumerate().map(|(i, &r)| (r, i as u16)).collect();
+            let number: BTreeMap<usize, u16> = (0..n).filter(|&r| sums[r].0 > 0).zip(0..).collect();
             return inside_only(features, |i| number[&root[i]]);
         }
-        let mut name: BTreeMap<usize, usize> = sums.keys().map(|&r| (r, r)).collect();
+        // Each component points to a lower one that it has joined, or to itself.
+        let mut joined: Vec<usize> = (0..n).collect();
+        let lowest = |joined: &[usize], mut r: usize| {
+            while joined[r] != r {
+                r = joined[r];
+            }
+            r
+        };
         for (&a, &(_, _, b)) in &pick {
-            let (a, b) = (name[&a], name[&b]);
-            let low = a.min(b);
-            name.values_mut().filter(|v| **v == a || **v == b).for_each(|v| *v = low);
+            let (a, b) = (lowest(&joined, a), lowest(&joined, b));
+            joined[a.max(b)] = a.min(b);
         }
-        root.iter_mut().for_each(|r| *r = name.get(r).copied().unwrap_or(*r));
-        kept = kept.iter().map(|r| name[r]).collect();
+        root.iter_mut().for_each(|r| *r = lowest(&joined, *r));
+        kept = kept.iter().map(|&r| lowest(&joined, r)).collect();
     }
     unreachable!("rounds end when nothing is small")
 }
@@ -479,9 +482,11 @@ pub fn quickshift(geometry: Geometry, plan: &quickshift::Plan, features: &[u32])
     };
     let density: Vec<u64> =
         (0..w * h).map(|p| around(p, i64::from(plan.radius)).map(|q| weight(p, q)).sum()).collect();
+    // No color makes up for a place beyond tau.
+    let reach = 64.min(plan.tau_sq.sqrt() as i64 + 1);
     let parent = |p: i64| -> i64 {
         let mut best: Option<(f32, i64)> = None;
-        for q in around(p, 64) {
+        for q in around(p, reach) {
             let place = ((p % w - q % w).pow(2) + (p / w - q / w).pow(2)) as f32;
             let d = plan.color_sq.mul_add(color(p, q), place);
             let (e, other) = (density[p as usize], density[q as usize]);

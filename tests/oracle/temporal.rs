@@ -229,6 +229,15 @@ impl Stream {
         all.into_iter().filter(|&at| features[self.pixel(at)] != OUTSIDE).collect()
     }
 
+    /// The samples of each region.
+    fn samples_of(&self, features: &[u32], labels: &[u16], regions: usize) -> Vec<Vec<Pair>> {
+        let mut samples = vec![Vec::new(); regions];
+        for at in self.samples(features) {
+            samples[usize::from(labels[self.pixel(at)])].push(at);
+        }
+        samples
+    }
+
     /// Segments the next frame.
     pub fn frame(&mut self, features: &[u32]) -> Answer {
         let thumbnail = self.thumbnail(features);
@@ -268,6 +277,7 @@ impl Stream {
         };
         let count = labels.iter().filter(|l| **l != NO_LABEL).max().map_or(0, |&l| usize::from(l) + 1);
 
+        let samples = self.samples_of(features, &labels, count);
         let mut ways = vec![Way { motion: last.as_ref().map_or([0; 2], |_| shift), ..Way::default() }; count];
         let mut used = vec![false; last.as_ref().map_or(0, |before| before.ways.len())];
         let mut slots = Vec::new();
@@ -311,17 +321,17 @@ impl Stream {
             }
         }
         if self.has_slots() {
-            self.plant(features, &labels, &owners, &ways, &mut slots);
+            self.plant(features, &samples, &owners, &ways, &mut slots);
             self.seen.planted += slots.iter().filter(|slot| slot.planted.is_some()).count() as u32;
         }
-        let parts = self.parts(features, &map, &labels, &kept, &owners, &ways, &slots);
+        let parts = self.parts(&samples, &map, &labels, &kept, &owners, &ways, &slots);
 
         if let Some(before) = last.as_ref().filter(|_| self.has_slots() && self.params.hierarchy.regions > 0)
         {
             let centers: Vec<Option<Pair>> = (0..count)
                 .map(|region| match owners[region] {
                     Some(k) => Some(slots[k].place),
-                    None => self.centroid(features, &labels, region),
+                    None => centroid(&samples[region]),
                 })
                 .collect();
             for (way, center) in ways.iter_mut().zip(centers).filter(|(way, _)| way.from.is_none()) {
@@ -803,7 +813,7 @@ impl Stream {
     #[allow(clippy::too_many_arguments)]
     fn parts(
         &mut self,
-        features: &[u32],
+        samples: &[Vec<Pair>],
         map: &[u32],
         labels: &[u16],
         kept: &BTreeSet<usize>,
@@ -820,7 +830,7 @@ impl Stream {
         for region in (0..owners.len()).filter(|&region| owners[region].is_none()) {
             let taken = slots.iter().any(|slot| slot.planted.is_some() && slot.region == Some(region));
             let is_own = |&i: &usize| usize::from(labels[i]) == region;
-            let samples = self.samples(features).into_iter().filter(|&at| is_own(&self.pixel(at))).count();
+            let samples = samples[region].len();
             if taken || samples == 0 {
                 continue;
             }
@@ -864,15 +874,6 @@ impl Stream {
         unite(&overlaps, ways, &last.ways, used);
     }
 
-    /// The mean of a region's samples, where it has any.
-    fn centroid(&self, features: &[u32], labels: &[u16], region: usize) -> Option<Pair> {
-        let own =
-            self.samples(features).into_iter().filter(|&at| usize::from(labels[self.pixel(at)]) == region);
-        let own: Vec<Pair> = own.collect();
-        let n = own.len() as i64;
-        (n > 0).then(|| [0, 1].map(|i| mean(ONE_PX * own.iter().map(|at| at[i]).sum::<i64>(), n)))
-    }
-
     /// The last frame's region at a place: where it is if that looks the same, else where its cell comes from.
     fn origin(&self, last: &Last, features: &[u32], moves: &[Pair], center: Pair) -> Option<usize> {
         let sides = self.sides();
@@ -888,7 +889,7 @@ impl Stream {
     fn plant(
         &self,
         features: &[u32],
-        labels: &[u16],
+        samples: &[Vec<Pair>],
         owners: &[Option<usize>],
         ways: &[Way],
         slots: &mut [Slot],
@@ -901,11 +902,7 @@ impl Stream {
         }
         let mut claims: BTreeMap<usize, Claim> = BTreeMap::new();
         for region in (0..owners.len()).filter(|&region| owners[region].is_none()) {
-            let own: Vec<Pair> = self
-                .samples(features)
-                .into_iter()
-                .filter(|&at| usize::from(labels[self.pixel(at)]) == region)
-                .collect();
+            let own = &samples[region];
             let n = own.len() as i64;
             if n == 0 {
                 continue;
@@ -992,6 +989,12 @@ impl Answer {
     }
 }
 
+/// The mean of a region's samples, where it has any.
+fn centroid(samples: &[Pair]) -> Option<Pair> {
+    let n = samples.len() as i64;
+    (n > 0).then(|| [0, 1].map(|i| mean(ONE_PX * samples.iter().map(|at| at[i]).sum::<i64>(), n)))
+}
+
 /// In four rounds those unite that are each other's best: most overlap, then the lower number.
 fn unite(overlaps: &BTreeMap<(usize, usize), u64>, ways: &mut [Way], before: &[Way], used: &mut [bool]) {
     for _ in 0..MATCH_ROUNDS {
@@ -1052,6 +1055,12 @@ fn turned(stream: &Stream, px: i64) -> Pair {
     let step = i64::from(stream.grid().step());
     let angle = px.rem_euclid(4 * step) as f64 / step as f64 * FRAC_PI_2;
     [angle.cos(), angle.sin()].map(|v| (v * 16384.0).round() as i64)
+}
+
+/// A cluster of LSC as scores of pixels take it: `w t` of each number, and the sum of `w t²`.
+struct LscTerms {
+    weighted: [f32; 10],
+    square: f32,
 }
 
 /// How pixels are compared with clusters in one frame.
@@ -1197,6 +1206,10 @@ impl<'a> Measure<'a> {
         pixels: &[Pair],
         predictions: &[Option<Prediction>],
     ) -> (Vec<usize>, u128) {
+        let terms: Vec<LscTerms> = match self.stream.plan.algorithm() {
+            AlgorithmPlan::Lsc(plan) => clusters.iter().map(|cluster| self.terms(plan, cluster)).collect(),
+            _ => Vec::new(),
+        };
         let chosen = |&at: &Pair| {
             let [gx, gy] = self.stream.cell_of(at);
             let near = (gy - 1..=gy + 1).flat_map(|y| (gx - 1..=gx + 1).map(move |x| [x, y]));
@@ -1205,7 +1218,7 @@ impl<'a> Measure<'a> {
             let predicted = predictions[self.stream.pixel(at)];
             match self.stream.plan.algorithm() {
                 AlgorithmPlan::Slic(plan) => self.nearest_slic(plan, clusters, &candidates, at, predicted),
-                AlgorithmPlan::Lsc(plan) => self.nearest_lsc(plan, clusters, &candidates, at, predicted),
+                AlgorithmPlan::Lsc(_) => self.nearest_lsc(&terms, &candidates, at, predicted),
                 _ => unreachable!("clusters of a grid"),
             }
         };
@@ -1245,10 +1258,22 @@ impl<'a> Measure<'a> {
         (nearest, least / unit)
     }
 
+    /// The parts of a distance that follow from the cluster alone.
+    fn terms(&self, plan: &lsc::Plan, cluster: &Cluster) -> LscTerms {
+        let Cluster::Lsc(sums) = cluster else { unreachable!("LSC's") };
+        let norm: i64 = self.mean.iter().map(|m| m * m).sum();
+        let dot: i64 = (0..6).map(|j| sums[j] * self.mean[j]).sum();
+        let scale = 1.0f32 / dot as f32;
+        let mean = |j: usize| if j < 6 { self.mean[j] } else { 0 };
+        let t: [f32; 10] = std::array::from_fn(|j| (norm * sums[j] - dot * mean(j)) as f32 * scale);
+        let weighted: [f32; 10] =
+            std::array::from_fn(|j| if j < 6 { t[j] } else { t[j] * plan.position_weight });
+        LscTerms { weighted, square: (0..10).fold(0.0f32, |sum, j| weighted[j].mul_add(t[j], sum)) }
+    }
+
     fn nearest_lsc(
         &self,
-        plan: &lsc::Plan,
-        clusters: &[Cluster],
+        terms: &[LscTerms],
         candidates: &[usize],
         at: Pair,
         predicted: Option<Prediction>,
@@ -1261,19 +1286,12 @@ impl<'a> Measure<'a> {
             weight = p[j].mul_add(self.mean[j] as f32 * inverse, weight);
         }
         let score = |k: usize| -> f32 {
-            let Cluster::Lsc(sums) = &clusters[k] else { unreachable!("LSC's") };
-            let dot: i64 = (0..6).map(|j| sums[j] * self.mean[j]).sum();
-            let scale = 1.0f32 / dot as f32;
-            let mean = |j: usize| if j < 6 { self.mean[j] } else { 0 };
-            let t: Vec<f32> = (0..10).map(|j| (norm * sums[j] - dot * mean(j)) as f32 * scale).collect();
-            let weighted: Vec<f32> =
-                (0..10).map(|j| if j < 6 { t[j] } else { t[j] * plan.position_weight }).collect();
-            let square = (0..10).fold(0.0f32, |sum, j| weighted[j].mul_add(t[j], sum));
+            let LscTerms { weighted, square } = &terms[k];
             let mut score = p[6] * (-2.0 * weighted[6]);
             for j in [7, 8, 9] {
                 score = p[j].mul_add(-2.0 * weighted[j], score);
             }
-            score = weight.mul_add(square, score);
+            score = weight.mul_add(*square, score);
             for j in 0..6 {
                 score = p[j].mul_add(-2.0 * weighted[j], score);
             }

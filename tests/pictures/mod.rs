@@ -6,7 +6,7 @@ pub mod places;
 
 use gstsuperpixel::color::{ColorSpace, ColorTables, Yuv};
 use gstsuperpixel::image::{Frame, FrameInfo, Geometry, PixelFormat};
-use places::place;
+use places::Channel;
 
 /// The pictures that the properties are tried on.
 #[derive(Debug, Clone, Copy)]
@@ -56,6 +56,7 @@ impl Picture {
 }
 
 /// A frame of any format in memory, with padding of its own in every row.
+#[derive(Clone)]
 pub struct Buffer {
     pub info: FrameInfo,
     pub planes: Vec<Vec<u8>>,
@@ -121,8 +122,8 @@ impl Shape {
 }
 
 /// Channels that a format has samples of.
-pub fn channels(format: PixelFormat) -> usize {
-    if format.is_gray() { 1 } else { 3 }
+pub fn channels(format: PixelFormat) -> Vec<Channel> {
+    (0..if format.is_gray() { 1 } else { 3 }).map(|c| Channel::new(format, c)).collect()
 }
 
 impl Buffer {
@@ -136,6 +137,7 @@ impl Buffer {
             .map(|((_, rows), stride)| (0..rows * stride).map(|i| hash(seed + i as u64 + 7) as u8).collect())
             .collect();
         let yuv = Yuv::new(&info);
+        let own = channels(info.format);
         for y in 0..g.height() as usize {
             for x in 0..g.width() as usize {
                 let rgb = picture.pixel(x, y, g, seed);
@@ -147,8 +149,8 @@ impl Buffer {
                     (u32::from(rgb[i]) << below | low) as u16
                 });
                 let native = if info.format.is_rgb() { wide } else { yuv.yuv_wide(wide) };
-                for (c, code) in native.into_iter().enumerate().take(channels(info.format)) {
-                    place(info.format, c, x, y).put(&mut planes, &strides, code, extra[3].into());
+                for (channel, code) in own.iter().zip(native) {
+                    channel.at(x, y).put(&mut planes, &strides, code, extra[3].into());
                 }
             }
         }
@@ -162,21 +164,24 @@ impl Buffer {
         self.mask.as_ref().map_or(frame, |mask| frame.with_mask(mask, stride).unwrap())
     }
 
-    /// The frame's own channels at a pixel, then its R'G'B'.
-    pub fn sample(&self, x: usize, y: usize) -> ([u16; 3], [u16; 3]) {
-        let format = self.info.format;
-        let mut own = [1 << (format.bits() - 1); 3];
-        for (c, code) in own.iter_mut().enumerate().take(channels(format)) {
-            *code = place(format, c, x, y).get(&self.planes, &self.strides);
+    /// Returns the frame's own channels at a pixel, then its R'G'B'.
+    pub fn samples(&self) -> impl Fn(usize, usize) -> ([u16; 3], [u16; 3]) {
+        let (format, yuv, channels) = (self.info.format, Yuv::new(&self.info), channels(self.info.format));
+        move |x, y| {
+            let mut own = [1 << (format.bits() - 1); 3];
+            for (code, channel) in own.iter_mut().zip(&channels) {
+                *code = channel.at(x, y).get(&self.planes, &self.strides);
+            }
+            (own, if format.is_rgb() { own } else { yuv.rgb_wide(own) })
         }
-        (own, if format.is_rgb() { own } else { Yuv::new(&self.info).rgb_wide(own) })
     }
 
     /// Packed colors; what is outside of the mask has none of them.
     pub fn features(&self, space: ColorSpace) -> Vec<u32> {
         let tables = ColorTables::with_bits(space, self.info.format.bits()).unwrap();
         let (w, h) = (self.info.geometry.width() as usize, self.info.geometry.height() as usize);
-        let color = |i: usize| tables.feature_wide(self.sample(i % w, i / w).1);
+        let samples = self.samples();
+        let color = |i: usize| tables.feature_wide(samples(i % w, i / w).1);
         (0..w * h).map(|i| if self.is_inside(i) { color(i) } else { 1400 << 10 | 400 << 21 }).collect()
     }
 

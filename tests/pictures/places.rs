@@ -38,51 +38,72 @@ fn letters(name: &str) -> Option<&str> {
     packed.contains(&letters).then_some(letters)
 }
 
+/// Layout of one channel's samples: a plane, and how places follow from columns and rows.
+#[derive(Debug, Clone, Copy)]
+pub struct Channel {
+    first: Place,
+    /// Columns and rows that share a sample, and bytes from one sample to the next.
+    shared: [usize; 2],
+    stride: usize,
+}
+
+impl Channel {
+    /// Channel `c`: R, G, B or Y, U, V.
+    pub fn new(format: PixelFormat, c: usize) -> Self {
+        let name = format.name();
+        let (bits, shift, big_endian) = depth(name);
+        let bytes = bits.div_ceil(8) as usize;
+        // The first sample of the row, samples of the row from one to the next, columns and rows that share one.
+        let of = |plane: usize, sample: usize, samples: usize, shared: [usize; 2]| Self {
+            first: Place { plane, row: 0, byte: sample * bytes, bytes, bits, shift, big_endian },
+            shared,
+            stride: samples * bytes,
+        };
+        if let Some(shifts) = match name {
+            "RGB10A2_LE" => Some([0, 10, 20]),
+            "BGR10A2_LE" => Some([20, 10, 0]),
+            _ => None,
+        } {
+            let first = Place { bytes: 4, shift: shifts[c], ..of(0, 0, 1, [1, 1]).first };
+            return Self { first, shared: [1, 1], stride: 4 };
+        }
+        if let Some(letters) = letters(name) {
+            let own = if letters == "AYUV" { "YUV" } else { "RGB" };
+            let wanted = own.chars().nth(c).unwrap();
+            return of(0, letters.find(wanted).unwrap(), letters.len(), [1, 1]);
+        }
+        match (name, c) {
+            _ if name.starts_with("GRAY") => of(0, 0, 1, [1, 1]),
+            ("YUY2" | "YVYU", 0) => of(0, 0, 2, [1, 1]),
+            ("UYVY", 0) => of(0, 1, 2, [1, 1]),
+            ("YUY2", c) => of(0, [1, 3][c - 1], 4, [2, 1]),
+            ("YVYU", c) => of(0, [3, 1][c - 1], 4, [2, 1]),
+            ("UYVY", c) => of(0, [0, 2][c - 1], 4, [2, 1]),
+            ("RGBP", c) => of(c, 0, 1, [1, 1]),
+            ("GBR", c) => of([2, 0, 1][c], 0, 1, [1, 1]),
+            (_, 0) => of(0, 0, 1, [1, 1]),
+            ("NV12" | "P010_10LE" | "P012_LE" | "P016_LE", c) => of(1, c - 1, 2, [2, 2]),
+            ("NV21", c) => of(1, 2 - c, 2, [2, 2]),
+            ("NV16", c) => of(1, c - 1, 2, [2, 1]),
+            ("NV61", c) => of(1, 2 - c, 2, [2, 1]),
+            ("YV12", c) => of(3 - c, 0, 1, [2, 2]),
+            ("Y42B" | "I422_10LE" | "I422_12LE", c) => of(c, 0, 1, [2, 1]),
+            _ if name.starts_with("Y444") => of(c, 0, 1, [1, 1]),
+            ("I420" | "A420" | "I420_10LE" | "I420_12LE", c) => of(c, 0, 1, [2, 2]),
+            (name, _) => panic!("{name}: say here where its samples stand"),
+        }
+    }
+
+    /// Position of the channel of a pixel.
+    pub fn at(&self, x: usize, y: usize) -> Place {
+        let [columns, rows] = self.shared;
+        Place { row: y / rows, byte: self.first.byte + x / columns * self.stride, ..self.first }
+    }
+}
+
 /// Position of channel `c` of a pixel: R, G, B or Y, U, V.
 pub fn place(format: PixelFormat, c: usize, x: usize, y: usize) -> Place {
-    let name = format.name();
-    let (bits, shift, big_endian) = depth(name);
-    let bytes = bits.div_ceil(8) as usize;
-    let at = |plane: usize, row: usize, sample: usize| Place {
-        plane,
-        row,
-        byte: sample * bytes,
-        bytes,
-        bits,
-        shift,
-        big_endian,
-    };
-    if let Some(shifts) = match name {
-        "RGB10A2_LE" => Some([0, 10, 20]),
-        "BGR10A2_LE" => Some([20, 10, 0]),
-        _ => None,
-    } {
-        return Place { byte: 4 * x, bytes: 4, shift: shifts[c], ..at(0, y, 0) };
-    }
-    if let Some(letters) = letters(name) {
-        let own = if letters == "AYUV" { "YUV" } else { "RGB" };
-        let wanted = own.chars().nth(c).unwrap();
-        return at(0, y, x * letters.len() + letters.find(wanted).unwrap());
-    }
-    let pair = x / 2 * 4;
-    match (name, c) {
-        _ if name.starts_with("GRAY") => at(0, y, x),
-        ("YUY2", _) => at(0, y, [2 * x, pair + 1, pair + 3][c]),
-        ("YVYU", _) => at(0, y, [2 * x, pair + 3, pair + 1][c]),
-        ("UYVY", _) => at(0, y, [2 * x + 1, pair, pair + 2][c]),
-        ("RGBP", c) => at(c, y, x),
-        ("GBR", c) => at([2, 0, 1][c], y, x),
-        (_, 0) => at(0, y, x),
-        ("NV12" | "P010_10LE" | "P012_LE" | "P016_LE", c) => at(1, y / 2, x / 2 * 2 + c - 1),
-        ("NV21", c) => at(1, y / 2, x / 2 * 2 + 2 - c),
-        ("NV16", c) => at(1, y, x / 2 * 2 + c - 1),
-        ("NV61", c) => at(1, y, x / 2 * 2 + 2 - c),
-        ("YV12", c) => at(3 - c, y / 2, x / 2),
-        ("Y42B" | "I422_10LE" | "I422_12LE", c) => at(c, y, x / 2),
-        _ if name.starts_with("Y444") => at(c, y, x),
-        ("I420" | "A420" | "I420_10LE" | "I420_12LE", c) => at(c, y / 2, x / 2),
-        (name, _) => panic!("{name}: say here where its samples stand"),
-    }
+    Channel::new(format, c).at(x, y)
 }
 
 impl Place {

@@ -7,7 +7,7 @@ use wasm_bindgen::JsValue;
 
 use crate::names::option_name;
 
-/// What a call that failed throws.
+/// Exception that a failed call throws.
 pub type Result<T, E = JsValue> = std::result::Result<T, E>;
 
 /// A `TypeError`.

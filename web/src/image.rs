@@ -19,7 +19,7 @@ pub const MATRICES: [(&str, YuvMatrix); 6] = [
 
 /// An image in memory of our own.
 pub struct Image {
-    /// What its bytes mean.
+    /// Layout of its bytes.
     pub info: FrameInfo,
     /// Planes one after another, rows without gaps.
     pub bytes: Vec<u8>,

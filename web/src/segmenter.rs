@@ -107,7 +107,7 @@ impl State {
         Ok(())
     }
 
-    /// What the last frame gave.
+    /// Results of the last frame.
     pub fn done(&self) -> Result<(&Engine<Cpu>, Geometry)> {
         self.engine.as_ref().zip(self.geometry).ok_or_else(|| type_error("nothing has been segmented"))
     }

@@ -103,7 +103,7 @@ struct CpuJob<'a> {
     case: Case,
     engine: Engine<Cpu>,
     frames: Frames<'a>,
-    /// What is drawn on; every frame draws over the last one, which costs the same.
+    /// Canvas of all frames: each draws over the last one, which costs the same.
     drawn: Vec<u8>,
     map: Vec<u16>,
     /// Stage times of every frame so far.

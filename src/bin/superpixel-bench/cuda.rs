@@ -41,7 +41,7 @@ impl CudaRunner {
             opening.push((name, ms(start.elapsed())));
             start = Instant::now();
         };
-        // What any program pays, before what is ours.
+        // First the costs that any program pays, then ours.
         cudarc::driver::result::init()?;
         part("driver");
         let context = CudaContext::new(device);
@@ -151,9 +151,9 @@ struct CudaJob<'a> {
     engine: Engine<Cuda>,
     staging: Staging,
     frames: Frames<'a>,
-    /// Whether all frames are the same.
+    /// True if all frames are the same.
     is_still: bool,
-    /// Whether the next frame is on the device.
+    /// Returns true if the next frame is on the device.
     is_ready: bool,
     drawn: Vec<u8>,
     map: Vec<u16>,

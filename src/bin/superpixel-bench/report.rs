@@ -15,7 +15,7 @@ pub struct Row {
     pub step: u32,
     pub regions: u32,
     pub hash: u64,
-    /// What the plan needs: stages and memory.
+    /// Stages and memory of the plan.
     pub plan_ms: f64,
     /// The first frame behind it.
     pub first_ms: f64,
@@ -101,13 +101,13 @@ fn load() -> Option<f64> {
     std::fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
 }
 
-/// What a start took.
+/// Times of a start.
 pub fn parts(opening: &[(&'static str, f64)]) -> String {
     let texts: Vec<_> = opening.iter().map(|(name, time)| format!("{name} {time:.1}")).collect();
     format!("opening, ms: {}", texts.join(", "))
 }
 
-/// What the pictures are.
+/// Names the pictures.
 fn source(args: &Args) -> String {
     args.picture.as_ref().map_or("made".into(), |path| path.display().to_string())
 }
@@ -142,7 +142,7 @@ pub fn print_head(runner: &dyn Runner, args: &Args, limits: &[Limit]) {
     }
 }
 
-/// What was measured on a backend.
+/// Figures of one backend.
 pub fn backend(runner: &dyn Runner, limits: &[Limit], cases: Vec<Value>) -> Value {
     let limits: Vec<Value> =
         limits.iter().map(|l| json!({"name": l.name, "value": l.value, "unit": l.unit})).collect();
@@ -165,7 +165,7 @@ fn parameters(args: &Args) -> Value {
     Value::Object(params::list().iter().filter_map(value).collect())
 }
 
-/// All that was measured, and with what arguments.
+/// All figures of a run, with its arguments.
 pub fn document(args: &Args, backends: Vec<Value>) -> Value {
     json!({
         "date": today(),
