@@ -48,7 +48,7 @@ fn allocations(params: &Params, clip: &[Buffer]) -> usize {
 
 #[test]
 fn frames_allocate_next_to_nothing() {
-    let clip = clip(Geometry::new(113, 87).unwrap(), PixelFormat::Rgb, 5, 8, [2, 1], Some(5));
+    let clip = clip(Geometry::new(81, 63).unwrap(), PixelFormat::Rgb, 5, 8, [2, 1], Some(5));
     let slic = |adaptive_compactness| {
         AlgorithmParams::Slic(slic::Params { adaptive_compactness, ..slic::Params::default() })
     };

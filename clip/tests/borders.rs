@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use common::{Folder, done, play, program, run, scenes, summary, wait_until};
+use common::{Folder, done, program, run, scenes, small, summary, wait_until};
 use serde_json::{Value, json};
 
 /// Every file below a folder with its content, and every link with its target.
@@ -187,14 +187,6 @@ fn begin(words: &[&str]) -> Child {
         .unwrap()
 }
 
-/// A clip of 40 frames that takes a moment.
-fn small(path: &str) {
-    play(&format!(
-        "videotestsrc pattern=ball num-buffers=40 ! video/x-raw,format=I420,width=160,height=96,framerate=25/1 ! x264enc ! \
-         matroskamux ! filesink location=\"{path}\""
-    ));
-}
-
 /// Numbers of a fixed sequence.
 fn draw(state: &mut u64) -> u64 {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -206,7 +198,7 @@ fn fifty_kills_cost_nothing_of_the_sources_and_leave_nothing() {
     let folder = Folder::new("killed");
     fs::create_dir(folder.path("videos")).unwrap();
     let (input, out) = (folder.text("videos/a.mkv"), folder.text("out"));
-    small(&input);
+    small(&input, "matroskamux");
     fs::write(folder.path("videos/diary.txt"), "diary").unwrap();
     let words = [input.as_str(), &out, "superpixel-size=6", "threads=1", "--threads", "1"];
     let began = std::time::Instant::now();

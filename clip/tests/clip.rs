@@ -6,7 +6,7 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Folder, buffers, bundled, done, label_maps, program, run, scenes, wait_until};
+use common::{Folder, buffers, bundled, done, label_maps, play, program, run, scenes, wait_until};
 use gstsuperpixel::meta::SuperpixelMeta;
 use gstsuperpixel::regions::{Event, Motion, Neighbor, Region};
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -49,9 +49,15 @@ fn expected(frame: usize, pts: gst::ClockTime, label: usize, region: &Region, mo
 #[test]
 fn output_is_what_the_element_attaches_to_every_frame() {
     let folder = Folder::new("same");
-    let input = bundled();
+    let input = folder.text("half.mp4");
+    let (width, height) = (640, 360);
+    play(&format!(
+        "filesrc location=\"{}\" ! decodebin ! videoconvert ! videoscale ! video/x-raw,width={width},height={height} ! \
+         x264enc speed-preset=veryfast bframes=0 ! mp4mux ! filesink location=\"{input}\"",
+        bundled()
+    ));
     let said = done(&[&[input.as_str(), &folder.text("out")][..], &SETTINGS, &["--key", "k1"]].concat());
-    assert_eq!(folder.names(), ["out"]);
+    assert_eq!(folder.names(), ["half.mp4", "out"]);
     let written: Value =
         serde_json::from_slice(&std::fs::read(folder.path("out/clip.json")).unwrap()).unwrap();
     assert_eq!(written["key"], "k1");
@@ -60,7 +66,6 @@ fn output_is_what_the_element_attaches_to_every_frame() {
         (&written["short"], &written["schema"], &said["frames"]),
         (&false.into(), &1.into(), &132.into())
     );
-    let (width, height) = (1280, 720);
     assert_eq!((&written["width"], &written["height"]), (&width.into(), &height.into()));
 
     let frames = buffers(&format!(

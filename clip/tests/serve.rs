@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 
-use common::{Folder, label_maps, program, scenes};
+use common::{Folder, label_maps, program, scenes, small};
 use serde_json::{Value, json};
 
 /// A process that serves.
@@ -116,7 +116,7 @@ fn jobs_give_what_single_runs_give() {
 fn a_file_without_a_stream_is_the_clips_fault() {
     let folder = Folder::new("serve-no-stream");
     let (input, half, out) = (folder.text("clip.mp4"), folder.text("half.mp4"), folder.text("out"));
-    scenes(&input, "mp4mux");
+    small(&input, "mp4mux");
     // `whole` includes the end of the file, where the index is.
     let whole = std::fs::read(&input).unwrap();
     std::fs::write(&half, &whole[..whole.len() / 2]).unwrap();

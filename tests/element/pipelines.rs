@@ -43,7 +43,10 @@ fn description(name: &str) -> String {
 fn with_inputs(text: &str) -> String {
     let clip = format!("location=\"{}\"", root().join(CLIP).display());
     text.replace(&format!("location={CLIP}"), &clip)
-        .replace(" decodebin !", " decodebin ! videoconvert ! identity name=cut !")
+        .replace(
+            " decodebin !",
+            " decodebin ! videoconvert ! videoscale ! video/x-raw,width=640,height=360 ! identity name=cut !",
+        )
         .replace("v4l2src !", &format!("videotestsrc num-buffers={FRAMES} !"))
 }
 

@@ -304,7 +304,7 @@ fn stopping_in_the_middle_of_a_frame() {
     for round in 0..15 {
         let pipeline = launch(
             "videotestsrc pattern=snow ! video/x-raw,format=I420,width=640,height=480 ! \
-             superpixel name=s threads=2 iterations=100 superpixel-size=8 ! fakesink sync=false async=false",
+             superpixel name=s threads=2 iterations=40 superpixel-size=8 ! fakesink sync=false async=false",
         );
         let (sender, entered) = mpsc::channel();
         let pad = pipeline.by_name("s").unwrap().static_pad("sink").unwrap();

@@ -4,7 +4,8 @@
 
 # Always all of them, whichever is tested: features of shared dependencies follow from what is named, and others would build the
 # library again.
-packages=(--package gst-plugin-superpixel --package superpixel-clip --package superpixel-output --package superpixel-studio --package superpixels)
+packages=(--package gst-plugin-superpixel --package superpixel-clip --package superpixel-output --package superpixel-studio --package superpixels
+    --package superpixels-web)
 test_packages() { SUPERPIXEL_EXAMPLES_BUILT=1 cargo test --locked --no-fail-fast "${packages[@]}" "$@"; }
 quick_tests() {
     test_packages --lib

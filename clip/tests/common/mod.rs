@@ -132,6 +132,14 @@ fn picture(scene: usize, time: usize) -> Vec<u8> {
     pixels.flat_map(|at| base.map(|v| v.saturating_add(shade(at) as u8))).collect()
 }
 
+/// A clip of 40 frames of a ball, 160x96.
+pub fn small(path: &str, muxer: &str) {
+    play(&format!(
+        "videotestsrc pattern=ball num-buffers=40 ! video/x-raw,format=I420,width=160,height=96,framerate=25/1 ! x264enc ! \
+         {muxer} ! filesink location=\"{path}\""
+    ));
+}
+
 /// A clip of four scenes of 24 frames.
 pub fn scenes(path: &str, muxer: &str) {
     init();
