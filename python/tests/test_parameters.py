@@ -223,7 +223,7 @@ def test_stubs():
     functions = set(re.findall(r"^def (\w+)\(", text, re.M))
     public = {name for name in vars(_native) if not name.startswith("__")}
     constants = set(re.findall(r"^([A-Z_]+): ", text, re.M))
-    assert functions | constants | {"Segmenter", "DeviceArray", "ImageSet"} == public
+    assert functions | constants | {"Segmenter", "DeviceArray", "ImageSet", "ObjectTracker"} == public
     for name in members:
         assert getattr(sp.Segmenter, name).__doc__, name
     for name in sp.__all__:
