@@ -35,6 +35,8 @@ def test_images_on_a_device(kind, driver, large, mask):
     assert np.array_equal(inside.numpy(), sp.slic(large, superpixel_size=4, iterations=2, mask=mask, start_label=3))
 
 
+# Ways of arrays to say where they are were tried above.
+@pytest.mark.parametrize("kind", ["interface"], indirect=True)
 def test_targets_and_batches(kind, driver, large):
     wanted = sp.slic(large, superpixel_size=4, iterations=1)
     out = kind(driver, np.full((HEIGHT, WIDTH), 9, np.int32))
@@ -48,6 +50,7 @@ def test_targets_and_batches(kind, driver, large):
     assert np.array_equal(labels, sp.slic(batch, superpixel_size=4, iterations=1))
 
 
+@pytest.mark.parametrize("kind", ["interface"], indirect=True)
 def test_segmenters(kind, driver, large, mask, picture):
     host = sp.slic(large, superpixel_size=4, iterations=1)
     segmenter = sp.Segmenter(superpixel_size=4, iterations=1, device="cuda")

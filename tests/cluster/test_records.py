@@ -15,7 +15,7 @@ from superpixel_corpus import lock, manifest, records, scratch, storage
 from superpixel_corpus.output import Refused
 
 # How long records are made up, in seconds.
-SECONDS = float(os.environ.get("SUPERPIXEL_FUZZ_SECONDS", "20"))
+SECONDS = float(os.environ.get("SUPERPIXEL_FUZZ_SECONDS", "6"))
 SEED = 50
 
 HEADER = {"source": "/videos", "properties": {"superpixel-size": "24"}, "version": "1.0", "split": 2.5, "schema": 1}
