@@ -4,7 +4,7 @@
 use gstsuperpixel::params::Outputs;
 use gstsuperpixel::plan::Plan;
 use gstsuperpixel::wide::is_needed;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -21,7 +21,8 @@ use crate::single::first_label;
 use crate::size::warn_of_size;
 use crate::tables::Source;
 
-/// Labels of a batch on a device, and a dict of what belongs to them; see `segment_batch` in superpixels/_batch.py.
+/// Labels of a batch on a device, and a dict of what belongs to them; see `segment_batch` in superpixels/_batch.py. `None` for images
+/// in the host's memory.
 #[pyfunction]
 #[pyo3(signature = (images, algorithm, values, order, mask, start_label, stream, check, data_range, bands, channel_axis, regions, neighbors, linear_light))]
 #[allow(clippy::too_many_arguments)]
@@ -41,19 +42,16 @@ pub fn segment_batch<'py>(
     regions: bool,
     neighbors: bool,
     linear_light: bool,
-) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyDict>)> {
+) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyDict>)>> {
+    if !is_on_device(images)? {
+        return Ok(None);
+    }
     let mut params = parameters::params(parameters::algorithm(algorithm)?);
     parameters::change(&mut params, values)?;
     params = parameters::with_enough_superpixels(&params);
     (params.temporal, params.masked) = (false, mask.is_some());
     let reading = Reading::new(order, data_range, bands, channel_axis)?;
     params.stretch_gray16 |= reading.range == DataRange::Stretched;
-    if !is_on_device(images)? {
-        return Err(PyTypeError::new_err(
-            "images must be on a CUDA device; segment_images takes those in the host's memory, and images.cuda() of torch puts them \
-             there",
-        ));
-    }
     let arguments = device::Arguments { out: None, mask, stream, check };
     let call = device::Call::new(images, arguments, &reading, first_label(start_label)?)?;
     let task = Task { together: true, ..call.task() };
@@ -87,5 +85,5 @@ pub fn segment_batch<'py>(
     let tables =
         Source { library: &library, ordinal, engine: &mut engine }.batch(py, frames, regions, neighbors)?;
     kept_engines::keep(py, &cuda, engine);
-    Ok((call.finish(py, memory)?, tables))
+    Ok(Some((call.finish(py, memory)?, tables)))
 }

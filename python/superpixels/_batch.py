@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: MPL-2.0
-"""Labels, tables and one graph of a batch of pictures on a device, in one set of launches."""
+"""Labels, tables and one graph of a batch of pictures: on a device in one set of launches."""
 
 from __future__ import annotations
 
+import sys as _sys
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
 
+import numpy as _np
+
 from . import _native
+from ._images import segment_images as _segment_images
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,7 +17,10 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
+    from numpy.typing import NDArray
+
     from ._functions import Parameters
+    from ._images import SegmentedImage
     from ._native import _Algorithm, _Order
 
 __all__ = ["PictureOfBatch", "RegionBatch", "segment_batch"]
@@ -50,10 +57,10 @@ class PictureOfBatch(NamedTuple):
 
 
 class RegionBatch(Generic[_ArrayT]):
-    """Regions of a batch of pictures on a device, as graph libraries batch graphs.
+    """Regions of a batch of pictures, as graph libraries batch graphs.
 
-    All arrays are of the library of the images (of others than torch and CuPy `DeviceArray`), and in the order of the caller's
-    stream. Regions of all pictures are numbered through: those of picture i are rows `ptr[i]` to `ptr[i + 1]`.
+    All arrays are where the images are, and of their library: torch's or CuPy's, else `DeviceArray` on a device and numpy's in the
+    host's memory. On a device they are in the order of the caller's stream. Regions of all pictures are numbered through: those of picture i are rows `ptr[i]` to `ptr[i + 1]`.
 
     Attributes
     ----------
@@ -121,7 +128,7 @@ class RegionBatch(Generic[_ArrayT]):
         return int(labels.shape[0])
 
     def __getitem__(self, index: int) -> PictureOfBatch:
-        """Views of one picture, of torch and CuPy. Waits for `ptr`."""
+        """Views of one picture, of torch, CuPy and numpy. Waits for `ptr`."""
         at = range(len(self))[index]
         labels: Any = self.labels
         if not hasattr(labels, "__getitem__"):
@@ -162,16 +169,16 @@ def segment_batch(
     check: bool = False,
     **parameters: Unpack[Parameters],
 ) -> RegionBatch[_ArrayT]:
-    """Labels, tables and one graph of a batch of pictures on a device, all in one set of launches.
+    """Labels, tables and one graph of a batch of pictures: on a device all in one set of launches.
 
     Parameters
     ----------
-    images : array on a CUDA device, shape (N, H, W, C)
-        Pictures as `slic` takes them, gray ones with C = 1: of torch, CuPy, or any with ``__dlpack__`` or
-        ``__cuda_array_interface__``. Equal pictures in a list: ``torch.stack(pictures)`` first.
-    algorithm : {"slic", "lsc", "quickshift"}
-        The algorithm.
-    mask : array of bool or uint8 on the device, shape (H, W) or (N, H, W), optional
+    images : array, shape (N, H, W, C)
+        Pictures as `slic` takes them, gray ones with C = 1. On a CUDA device of torch, CuPy, or any with ``__dlpack__`` or
+        ``__cuda_array_interface__``; in the host's memory of any library. Equal pictures in a list: ``torch.stack(pictures)`` first.
+    algorithm : {"slic", "lsc", "quickshift", "snic"}
+        The algorithm; "snic" takes pictures in the host's memory.
+    mask : array of bool or uint8 where the images are, shape (H, W) or (N, H, W), optional
         Segment only pixels where it is not 0.
     start_label : int
         The lowest label.
@@ -188,44 +195,92 @@ def segment_batch(
     linear_light : bool
         Mean colors of light instead of code values.
     stream : int or stream, optional
-        The stream in whose order images are ready and results are used, as for `slic`.
+        The stream in whose order images are ready and results are used, as for `slic`; of images on a device.
     check : bool
-        Look at values before they are used, as for `slic`.
+        Look at values before they are used, as for `slic`. The host's are always looked at.
     **parameters
         As those of `Segmenter`, without `temporal`. ``n_regions`` gives every picture the same number of regions.
 
     Returns
     -------
     batch : RegionBatch
-        The same as a Segmenter gives for each picture. The call waits once, for the numbers of regions and pairs.
+        The same as a Segmenter gives for each picture, wherever it is. On a device the call waits once, for the numbers of regions and
+        pairs.
 
     Raises
     ------
     TypeError, ValueError
-        Images that are no batch on a device, or a parameter.
+        Images that are no batch, or a parameter.
     RuntimeError
         The device has no memory for all: about 300 bytes a pixel. Pass fewer pictures at once.
 
     See Also
     --------
     slic, lsc, quickshift : Labels alone, of a batch of any size in parts, without waiting.
-    segment_images : Pictures in the host's memory.
+    segment_images : Pictures in the host's memory, of different sizes too.
     Segmenter : Frames one after another, also in video.
 
     Examples
     --------
     >>> import numpy as np, superpixels as sp
-    >>> try:
-    ...     sp.segment_batch(np.zeros((2, 8, 8, 3), np.uint8))
-    ... except TypeError as error:
-    ...     print(str(error).split(";")[0])
-    images must be on a CUDA device
+    >>> images = np.random.default_rng(0).integers(0, 256, (3, 60, 80, 3), dtype=np.uint8)
+    >>> batch = sp.segment_batch(images, n_regions=20)
+    >>> batch.labels.shape, batch.ptr.tolist(), batch.regions["area"].shape
+    ((3, 60, 80), [0, 20, 40, 60], (60,))
     """
     if parameters.get("temporal"):
         raise ValueError("temporal is for frames of a video: segment_video or a Segmenter takes them")
-    labels, tables = _native.segment_batch(
+    found = _native.segment_batch(
         images, algorithm, dict(parameters), order=order, mask=mask, start_label=start_label, stream=stream, check=check,
         data_range=data_range, bands=bands, channel_axis=channel_axis, regions=regions, neighbors=neighbors,
         linear_light=linear_light,
     )  # fmt: skip
-    return RegionBatch(labels, tables)
+    if found is not None:
+        return RegionBatch(*found)
+    if stream is not None:
+        raise TypeError("stream is for images on a device")
+    if _np.ndim(cast("Any", images)) != 4 or len(cast("Any", images)) == 0:
+        raise ValueError("images must be a batch of shape (N, H, W, C), of one image at least; gray ones have C = 1")
+    # Its overloads tell labels apart, which are all made int32 here.
+    each: Any = _segment_images
+    pictures: list[SegmentedImage[Any]] = list(
+        each(
+            images, algorithm, mask=mask, start_label=start_label, order=order, data_range=data_range, bands=bands,
+            channel_axis=channel_axis, regions=regions, neighbors=neighbors, linear_light=linear_light, **parameters,
+        )
+    )  # fmt: skip
+    return _joined(pictures, images, regions, neighbors)
+
+
+def _joined(pictures: list[SegmentedImage[Any]], images: _ArrayT, regions: bool, neighbors: bool) -> RegionBatch[_ArrayT]:
+    """Pictures of the host as one batch, in arrays of the library of `images`."""
+    torch: Any = _sys.modules.get("torch")
+    like: Any = torch.from_numpy if torch is not None and isinstance(images, torch.Tensor) else lambda array: array
+    counts = [one.n_regions for one in pictures]
+    ptr = _before(counts)
+    tables: dict[str, Any] = {"ptr": like(ptr), "batch": like(_np.repeat(_np.arange(len(pictures)), counts))}
+    if regions:
+        tables["regions"] = _columns([one.regions for one in pictures], like)
+    if neighbors:
+        tables["pair_ptr"] = like(_before([len(one.neighbors) for one in pictures]))
+        tables["neighbors"] = _columns([one.neighbors for one in pictures], like)
+        edges = [one.edge_index + first for one, first in zip(pictures, ptr.tolist())]
+        tables["edge_index"] = like(_np.concatenate(edges, axis=1))
+    labels = _np.stack([_np.asarray(one.labels) for one in pictures]).astype(_np.int32)
+    return RegionBatch(like(labels), tables)
+
+
+def _before(counts: list[int]) -> NDArray[_np.int64]:
+    """How many come before each, and of all."""
+    return _np.concatenate([[0], _np.cumsum(counts)]).astype(_np.int64)
+
+
+def _columns(parts: list[Any], like: Any) -> dict[str, Any]:
+    """Columns of tables behind each other; integers have a sign, as on a device."""
+    table: Any = _np.concatenate(parts)
+    columns: dict[str, Any] = {}
+    for name in table.dtype.names:
+        column = _np.ascontiguousarray(table[name])
+        signed = column.dtype.kind == "u" and column.dtype.itemsize > 1
+        columns[name] = like(column.view(f"i{column.dtype.itemsize}") if signed else column)
+    return columns

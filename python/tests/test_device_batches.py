@@ -97,10 +97,23 @@ def test_only_what_is_asked_for(driver, picture):
         found[5]
 
 
+def test_the_host_gives_the_same(driver, picture):
+    images = batch_of(picture)
+    masks = np.random.default_rng(0).random(images.shape[:3]) < 0.8
+    for parameters, mask in [({"n_regions": 30, "start_label": 7}, None), ({"linear_light": True}, masks), ({"start_label": 1}, masks)]:
+        there = sp.segment_batch(Dlpack(driver, images), mask=None if mask is None else Dlpack(driver, mask), **parameters)
+        here = sp.segment_batch(images, mask=mask, **parameters)
+        for name in ("labels", "ptr", "batch", "pair_ptr", "edge_index"):
+            one, other = getattr(here, name), getattr(there, name).numpy()
+            assert one.dtype == other.dtype and np.array_equal(one, other), name
+        for one, other in [(here.regions, there.regions), (here.neighbors, there.neighbors)]:
+            assert list(one) == list(other)
+            for name, column in one.items():
+                assert column.dtype == other[name].numpy().dtype and np.array_equal(column, other[name].numpy()), name
+
+
 def test_what_is_no_batch_is_refused(driver, picture):
     images = batch_of(picture)
-    with pytest.raises(TypeError, match="segment_images"):
-        sp.segment_batch(images)
     for wrong in (images[0], images[:0]):
         with pytest.raises(ValueError, match=r"\(N, H, W, C\)"):
             sp.segment_batch(Dlpack(driver, wrong))
