@@ -62,6 +62,8 @@ pub struct Object {
     pub area: u64,
     /// Box around its regions: x0, y0, x1, y1 in px, the latter two exclusive. All 0 while it is hidden.
     pub bounds: [u16; 4],
+    /// Motion since the last frame in px, x then y: the median of its regions that go on, or what it was before.
+    pub velocity: [i32; 2],
 }
 
 /// Least intersection over union at which a box is about a known object, in tenths.
@@ -78,7 +80,10 @@ struct Known {
 pub struct Objects {
     known: Vec<Known>,
     seen: Vec<Object>,
+    assigned: Vec<u32>,
     last_id: u32,
+    /// Ids that were given out before their objects.
+    reserved: Vec<u32>,
     geometry: Option<Geometry>,
 }
 
@@ -106,7 +111,7 @@ impl Objects {
     /// # Errors
     ///
     /// [`Error::Value`], and nothing is changed: tables that are not of one frame; a box outside of the frame or without area;
-    /// labels that the frame does not have; an id of no known object.
+    /// labels that the frame does not have; an id of no object that goes on, and of none that was reserved.
     pub fn update(&mut self, tables: &Tables, detections: &[Detection]) -> Result<&[Object]> {
         tables.check()?;
         for detection in detections {
@@ -119,9 +124,8 @@ impl Objects {
         let alive: Vec<bool> = self.known.iter().map(goes_on).collect();
         let ids =
             || self.known.iter().zip(&alive).filter(|(_, alive)| **alive).map(|(known, _)| known.object.id);
-        if let Some(id) =
-            detections.iter().filter_map(|one| one.object).find(|id| !ids().any(|own| own == *id))
-        {
+        let is_named = |id: &u32| ids().any(|own| own == *id) || self.reserved.contains(id);
+        if let Some(id) = detections.iter().filter_map(|one| one.object).find(|id| !is_named(id)) {
             let all: Vec<String> = ids().map(|id| id.to_string()).collect();
             let allowed = match &all[..] {
                 [] => "None: no object goes on in this frame".to_owned(),
@@ -135,17 +139,26 @@ impl Objects {
         for known in &mut self.known {
             known.track.predict(&graph);
         }
-        let chosen = self.assign(detections);
+        let mut chosen = self.assign(detections);
         let mut candidates: Vec<Candidate> = Vec::new();
         for known in std::mem::take(&mut self.known) {
             let at = chosen.iter().position(|id| *id == Some(known.object.id));
             candidates.push(followed(&graph, known, at.map(|at| &detections[at].evidence)));
         }
-        for (detection, _) in detections.iter().zip(&chosen).filter(|(_, chosen)| chosen.is_none()) {
-            // After 2^32 objects ids would come again.
-            self.last_id = self.last_id.saturating_add(1);
-            candidates.push(found(&graph, self.last_id, &detection.evidence));
+        for (detection, chosen) in detections.iter().zip(&mut chosen) {
+            let id = match *chosen {
+                None => self.next_id(),
+                Some(id) => match self.reserved.iter().position(|own| *own == id) {
+                    Some(at) => self.reserved.swap_remove(at),
+                    None => continue,
+                },
+            };
+            *chosen = Some(id);
+            candidates.push(found(&graph, id, &detection.evidence));
         }
+        self.assigned.clear();
+        self.assigned.extend(chosen.into_iter().flatten());
+        candidates.sort_by_key(|candidate| candidate.known.object.id);
         resolve(&mut candidates);
         self.known = candidates.into_iter().map(|candidate| candidate.finish(&graph)).collect();
         self.known.retain(|known| known.track.is_known());
@@ -154,9 +167,33 @@ impl Objects {
         Ok(&self.seen)
     }
 
+    /// The objects of the last update, in the order of their ids.
+    pub fn current(&self) -> &[Object] {
+        &self.seen
+    }
+
+    /// For each detection of the last update the id of its object.
+    pub fn assigned(&self) -> &[u32] {
+        &self.assigned
+    }
+
+    /// Gives out the id of an object that begins later: with the first detection that names it, whatever else is there.
+    pub fn reserve(&mut self) -> u32 {
+        let id = self.next_id();
+        self.reserved.push(id);
+        id
+    }
+
+    fn next_id(&mut self) -> u32 {
+        // After 2^32 objects ids would come again.
+        self.last_id = self.last_id.saturating_add(1);
+        self.last_id
+    }
+
     /// Ends an object. Returns whether it was known.
     pub fn end(&mut self, id: u32) -> bool {
         let before = self.known.len();
+        self.reserved.retain(|own| *own != id);
         self.known.retain(|known| known.object.id != id);
         self.seen.retain(|object| object.id != id);
         self.known.len() < before
@@ -166,6 +203,7 @@ impl Objects {
     pub fn reset(&mut self) {
         self.known.clear();
         self.seen.clear();
+        self.reserved.clear();
     }
 
     /// For each detection the id of the known object that it is about. The best fits come first (ties: the earlier detection, then the
@@ -219,7 +257,7 @@ fn followed(graph: &Graph, known: Known, evidence: Option<&Evidence>) -> Candida
 fn found(graph: &Graph, id: u32, evidence: &Evidence) -> Candidate {
     let found = start::find(graph, evidence, None);
     let track = Track::new(graph, &found.inside);
-    let object = Object { id, labels: Vec::new(), area: 0, bounds: [0; 4] };
+    let object = Object { id, labels: Vec::new(), area: 0, bounds: [0; 4], velocity: [0; 2] };
     Candidate {
         known: Known { object, track },
         scores: vec![None; found.inside.len()],
@@ -263,6 +301,7 @@ impl Candidate {
         if let Some((models, bounds)) = anchor {
             track.anchor(models, bounds, graph);
         }
+        object.velocity = track.velocity;
         object.labels.clear();
         object.area = 0;
         let mut bounds: Option<[i32; 4]> = None;

@@ -37,8 +37,9 @@ pub enum Evidence<'a> {
 /// Evidence with the object that it is about.
 #[derive(Debug, Clone, Copy)]
 pub struct Detection<'a> {
-    /// Id of a known object. `None`: a box is about the object whose bounds it fits best, with an intersection over union of at
-    /// least 0.3, and else about a new object; a mask and seeds are about a new one.
+    /// Id of a known object, or of a new one that was [reserved](super::Objects::reserve). `None`: a box is about the object whose
+    /// bounds it fits best, with an intersection over union of at least 0.3, and else about a new object; a mask and seeds are
+    /// about a new one.
     pub object: Option<u32>,
     /// Description of the object.
     pub evidence: Evidence<'a>,

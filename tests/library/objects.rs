@@ -128,6 +128,25 @@ fn a_block_is_followed_until_it_has_left() {
 }
 
 #[test]
+fn reserved_ids_begin_objects_and_detections_are_assigned() {
+    let mut objects = Objects::default();
+    let (early, late) = (objects.reserve(), objects.reserve());
+    let named = |id| Detection { object: Some(id), evidence: Evidence::Box(around(5)) };
+    let world = World::block(5);
+    objects.update(&world.tables(), &[named(late)]).unwrap();
+    assert_eq!((objects.current()[0].id, objects.assigned()), (late, &[late][..]));
+    // By a name that waits, whatever it overlaps with; and by where it is.
+    objects.update(&World::block(6).tables(), &[new(Evidence::Box(around(6))), named(early)]).unwrap();
+    assert_eq!(objects.assigned(), [late, early]);
+    let followed = objects.current().iter().find(|object| object.id == late).unwrap();
+    assert_eq!(followed.velocity, [SIDE as i32, 0]);
+    // Each begins one object.
+    objects.end(early);
+    let refused = objects.update(&World::block(7).tables(), &[named(early)]);
+    assert!(matches!(refused, Err(Error::Value { name: "object", .. })), "{refused:?}");
+}
+
+#[test]
 fn a_block_behind_a_post_is_found_again() {
     let mut objects = Objects::default();
     objects.update(&World::block(2).tables(), &[new(Evidence::Box(around(2)))]).unwrap();
