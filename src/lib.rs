@@ -87,6 +87,8 @@ mod label_element;
 mod lazy_memory;
 #[cfg(feature = "gst")]
 pub mod meta;
+#[cfg(feature = "gst")]
+mod objects_element;
 #[cfg(any(feature = "gst", feature = "cuda"))]
 mod run_time;
 #[cfg(feature = "gst")]
@@ -104,7 +106,8 @@ mod plugin {
     fn plugin_init(plugin: &gst::Plugin) -> Result<(), gst::glib::BoolError> {
         crate::meta::register();
         crate::element::register(plugin)?;
-        crate::label_element::register(plugin)
+        crate::label_element::register(plugin)?;
+        crate::objects_element::register(plugin)
     }
 
     gst::plugin_define!(

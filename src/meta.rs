@@ -207,6 +207,32 @@ pub(crate) fn add_events(buffer: &mut gst::BufferRef, events: &[Event]) -> Resul
     Ok(())
 }
 
+/// Name of the field with the object of each region: one u32 a label, 0 for none.
+pub(crate) const OBJECTS: &str = "objects";
+
+/// Adds the id of each label's object to the metadata of a frame.
+pub(crate) fn add_objects(buffer: &mut gst::BufferRef, objects: &[u32]) -> Result<(), glib::BoolError> {
+    let mut meta = CustomMeta::from_mut_buffer(buffer, NAME)
+        .map_err(|_| glib::bool_error!("a frame without superpixels"))?;
+    meta.mut_structure().set(OBJECTS, records(objects));
+    Ok(())
+}
+
+/// The text of a quark that another element has set; empty where it is none or not UTF-8.
+pub(crate) fn quark_text(quark: glib::ffi::GQuark) -> &'static str {
+    // SAFETY: any number may be asked for; texts of quarks live as long as the process.
+    let text = unsafe { glib::ffi::g_quark_to_string(quark).as_ref() };
+    // SAFETY: as above, with a null at its end.
+    text.and_then(|text| unsafe { CStr::from_ptr(text) }.to_str().ok()).unwrap_or_default()
+}
+
+/// The type of a region of interest, see [`quark_text`].
+pub(crate) fn roi_kind(roi: &gst_video::VideoRegionOfInterestMeta) -> &'static str {
+    let raw: *const gst_video::VideoRegionOfInterestMeta = roi;
+    // SAFETY: the type is a transparent wrapper of GStreamer's, and borrowed.
+    quark_text(unsafe { (*raw.cast::<gst_video::ffi::GstVideoRegionOfInterestMeta>()).roi_type })
+}
+
 /// The metadata of a buffer, for reading.
 #[derive(Debug)]
 pub struct SuperpixelMeta<'a> {
@@ -371,15 +397,55 @@ impl<'a> SuperpixelMeta<'a> {
         self.records()
     }
 
+    /// The object of each region in label order, by its id, 0 for none; empty if `superpixelobjects` has attached none.
+    ///
+    /// # Errors
+    ///
+    /// If the buffer cannot be mapped or does not hold one number per region.
+    pub fn objects(&self) -> Result<Vec<u32>, glib::BoolError> {
+        let mut objects: Vec<u32> = Vec::new();
+        self.read_field(OBJECTS, &mut objects)?;
+        if !objects.is_empty() && objects.len() != self.regions as usize {
+            return Err(glib::bool_error!("objects of {} regions for {}", objects.len(), self.regions));
+        }
+        Ok(objects)
+    }
+
+    /// Returns true if there is a field of records.
+    pub(crate) fn has<T: Record>(&self) -> bool {
+        self.fields
+            .has_field_with_type(T::LAYOUT.section, <gst::Buffer as glib::prelude::StaticType>::static_type())
+    }
+
     fn records<T: Record>(&self) -> Result<Vec<T>, glib::BoolError> {
-        let field = T::LAYOUT.section;
-        let Ok(buffer) = self.fields.get::<gst::Buffer>(field) else { return Ok(Vec::new()) };
+        let mut records = Vec::new();
+        self.read(&mut records)?;
+        Ok(records)
+    }
+
+    /// Replaces the content of `records` by those of the metadata; by none if none are attached.
+    ///
+    /// # Errors
+    ///
+    /// If the buffer cannot be mapped or does not hold whole records.
+    pub(crate) fn read<T: Record>(&self, records: &mut Vec<T>) -> Result<(), glib::BoolError> {
+        self.read_field(T::LAYOUT.section, records)
+    }
+
+    fn read_field<T: bytemuck::AnyBitPattern>(
+        &self,
+        field: &str,
+        records: &mut Vec<T>,
+    ) -> Result<(), glib::BoolError> {
+        records.clear();
+        let Ok(buffer) = self.fields.get::<gst::Buffer>(field) else { return Ok(()) };
         let map = buffer.map_readable()?;
-        let records = map.chunks_exact(size_of::<T>());
-        if !records.remainder().is_empty() {
+        let read = map.chunks_exact(size_of::<T>());
+        if !read.remainder().is_empty() {
             return Err(glib::bool_error!("{} bytes in {field} are not whole records", map.len()));
         }
-        Ok(records.map(bytemuck::pod_read_unaligned).collect())
+        records.extend(read.map(bytemuck::pod_read_unaligned::<T>));
+        Ok(())
     }
 }
 

@@ -89,6 +89,26 @@ pub(super) struct Library {
     add_tracking: unsafe extern "C" fn(Meta, u64, gst::ffi::GstClockTime, *mut Mtd) -> glib::ffi::gboolean,
     set_last_seen: unsafe extern "C" fn(*mut Mtd, gst::ffi::GstClockTime) -> glib::ffi::gboolean,
     relate: unsafe extern "C" fn(Meta, c_int, u32, u32) -> glib::ffi::gboolean,
+    length: unsafe extern "C" fn(Meta) -> usize,
+    get_object: unsafe extern "C" fn(Meta, u32, *mut Mtd) -> glib::ffi::gboolean,
+    get_tracking: unsafe extern "C" fn(Meta, u32, *mut Mtd) -> glib::ffi::gboolean,
+    kind: unsafe extern "C" fn(*const Mtd) -> glib::ffi::GQuark,
+    location: unsafe extern "C" fn(
+        *const Mtd,
+        *mut c_int,
+        *mut c_int,
+        *mut c_int,
+        *mut c_int,
+        *mut c_float,
+    ) -> glib::ffi::gboolean,
+    tracking: unsafe extern "C" fn(
+        *const Mtd,
+        *mut u64,
+        *mut gst::ffi::GstClockTime,
+        *mut gst::ffi::GstClockTime,
+        *mut glib::ffi::gboolean,
+    ) -> glib::ffi::gboolean,
+    relation: unsafe extern "C" fn(Meta, u32, u32) -> c_int,
 }
 
 impl Library {
@@ -105,6 +125,13 @@ impl Library {
                 add_tracking: symbol(&library, c"gst_analytics_relation_meta_add_tracking_mtd")?,
                 set_last_seen: symbol(&library, c"gst_analytics_tracking_mtd_update_last_seen")?,
                 relate: symbol(&library, c"gst_analytics_relation_meta_set_relation")?,
+                length: symbol(&library, c"gst_analytics_relation_get_length")?,
+                get_object: symbol(&library, c"gst_analytics_relation_meta_get_od_mtd")?,
+                get_tracking: symbol(&library, c"gst_analytics_relation_meta_get_tracking_mtd")?,
+                kind: symbol(&library, c"gst_analytics_od_mtd_get_obj_type")?,
+                location: symbol(&library, c"gst_analytics_od_mtd_get_location")?,
+                tracking: symbol(&library, c"gst_analytics_tracking_mtd_get_info")?,
+                relation: symbol(&library, c"gst_analytics_relation_meta_get_relation")?,
             }
         };
         // Types that it has registered with GObject cannot be unloaded.
@@ -177,11 +204,11 @@ impl<'a> Relations<'a> {
     }
 
     /// Adds an object of a kind with its bounding box. Returns the index of the entry.
-    pub(super) fn add_object(&mut self, kind: glib::Quark, place: Rectangle) -> Option<u32> {
+    pub(super) fn add_object(&mut self, kind: glib::Quark, place: Rectangle, confidence: f32) -> Option<u32> {
         let [x, y, width, height] = [place.x, place.y, place.width, place.height].map(|n| n as c_int);
         // SAFETY: the metadata lives while its buffer is borrowed; the entry is written.
         let added = self.add(|library, meta, entry| unsafe {
-            (library.add_object)(meta, kind.into_glib(), x, y, width, height, 1.0, entry)
+            (library.add_object)(meta, kind.into_glib(), x, y, width, height, confidence, entry)
         })?;
         Some(added.id)
     }
@@ -208,5 +235,78 @@ impl<'a> Relations<'a> {
         let done: bool =
             unsafe { from_glib((self.library.relate)(self.meta.as_ptr(), relation as c_int, one, other)) };
         done.then_some(())
+    }
+}
+
+/// An object that an earlier analyzer has found. Its values are as they stand there.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entry {
+    pub kind: glib::ffi::GQuark,
+    /// x, y, width, height.
+    pub place: [i32; 4],
+    pub confidence: f32,
+}
+
+/// The analytics metadata of a buffer, for reading.
+pub(super) struct Found<'a> {
+    library: &'static Library,
+    meta: NonNull<RelationMeta>,
+    buffer: PhantomData<&'a gst::BufferRef>,
+}
+
+impl<'a> Found<'a> {
+    /// The metadata of earlier analyzers, if there is any.
+    pub(super) fn of(library: &'static Library, buffer: &'a gst::BufferRef) -> Option<Self> {
+        // SAFETY: the buffer is valid; it is only read.
+        let meta = unsafe { (library.get)(buffer.as_mut_ptr()) };
+        Some(Self { library, meta: NonNull::new(meta)?, buffer: PhantomData })
+    }
+
+    /// Number of entries.
+    pub(super) fn count(&self) -> u32 {
+        // SAFETY: the metadata lives while its buffer is borrowed.
+        unsafe { (self.library.length)(self.meta.as_ptr()) }.try_into().unwrap_or(u32::MAX)
+    }
+
+    /// An entry of one kind, by its index; `None` for entries of other kinds.
+    fn entry(
+        &self,
+        get: unsafe extern "C" fn(Meta, u32, *mut Mtd) -> glib::ffi::gboolean,
+        index: u32,
+    ) -> Option<Mtd> {
+        let mut entry = Mtd { id: 0, meta: ptr::null_mut() };
+        // SAFETY: the metadata lives while its buffer is borrowed; the entry is written where it is of that kind.
+        let is_there: bool = unsafe { from_glib(get(self.meta.as_ptr(), index, &mut entry)) };
+        is_there.then_some(entry)
+    }
+
+    /// The object of an entry; `None` for entries of other kinds.
+    pub(super) fn object(&self, index: u32) -> Option<Entry> {
+        let entry = self.entry(self.library.get_object, index)?;
+        let ([mut x, mut y, mut width, mut height], mut confidence) = ([0; 4], 0.0);
+        // SAFETY: the entry is an object of this metadata, which lives while its buffer is borrowed; all values are written.
+        unsafe {
+            let read =
+                (self.library.location)(&entry, &mut x, &mut y, &mut width, &mut height, &mut confidence);
+            let kind = (self.library.kind)(&entry);
+            let place = [x, y, width, height];
+            (read != glib::ffi::GFALSE).then_some(Entry { kind, place, confidence })
+        }
+    }
+
+    /// The track id of an entry; `None` for entries of other kinds, and for a track that is lost.
+    pub(super) fn track(&self, index: u32) -> Option<u64> {
+        let entry = self.entry(self.library.get_tracking, index)?;
+        let (mut id, mut first, mut last, mut lost) = (0, 0, 0, glib::ffi::GFALSE);
+        // SAFETY: the entry is a track of this metadata, which lives while its buffer is borrowed; all values are written.
+        let read: bool =
+            unsafe { from_glib((self.library.tracking)(&entry, &mut id, &mut first, &mut last, &mut lost)) };
+        (read && lost == glib::ffi::GFALSE).then_some(id)
+    }
+
+    /// Returns true if one entry has a relation to another. Both are below [`count`](Self::count).
+    pub(super) fn is_related(&self, one: u32, other: u32) -> bool {
+        // SAFETY: the metadata lives while its buffer is borrowed.
+        unsafe { (self.library.relation)(self.meta.as_ptr(), one, other) != 0 }
     }
 }

@@ -4,8 +4,9 @@
 //! The label map is an instance segmentation. Its mask is GRAY8 with values 1 to n if these fit, and 0 means no region,
 //! as drawing elements expect; else it is the label map itself, GRAY16_LE with values 0 to n-1. Regions are listed in
 //! label order. On request every region is an object with its bounding box, and a tracking entry with its track id,
-//! first and last seen.
+//! first and last seen. Objects that are followed are described in the same way, and those of earlier analyzers read.
 
+mod detections;
 mod library;
 mod mask;
 
@@ -15,6 +16,7 @@ use gst::glib;
 
 use crate::image::Geometry;
 use crate::regions::Region;
+pub(crate) use detections::{Detected, of_objects, of_rois};
 use library::{Library, Rectangle, Relation, Relations};
 
 /// Extent of the metadata.
@@ -106,10 +108,62 @@ fn describe(
 ) -> Option<()> {
     let [x0, y0, x1, y1] = region.bounds.map(u32::from);
     let place = Rectangle { x: x0, y: y0, width: x1 - x0, height: y1 - y0 };
-    let object = relations.add_object(glib::Quark::from_static_str(glib::gstr!("superpixel")), place)?;
-    let identity = relations.add_tracking(region.track_id, first_seen, now)?;
+    let kind = glib::Quark::from_static_str(glib::gstr!("superpixel"));
+    add_tracked(relations, mask, (kind, place, 1.0), (region.track_id, first_seen, now))
+}
+
+/// Adds an object, its kind, place and confidence, and a tracking entry, its id, when it was first and last seen.
+fn add_tracked(
+    relations: &mut Relations<'_>,
+    mask: u32,
+    (kind, place, confidence): (glib::Quark, Rectangle, f32),
+    (id, first_seen, last_seen): (u32, Option<gst::ClockTime>, Option<gst::ClockTime>),
+) -> Option<()> {
+    let object = relations.add_object(kind, place, confidence)?;
+    let identity = relations.add_tracking(id, first_seen, last_seen)?;
     relations.relate(mask, Relation::Contains, object)?;
     relations.relate(object, Relation::IsPartOf, mask)?;
     relations.relate(object, Relation::RelatesTo, identity)?;
     relations.relate(identity, Relation::RelatesTo, object)
+}
+
+/// An object that was followed to this frame.
+pub(crate) struct FollowedObject {
+    pub id: u32,
+    pub kind: glib::Quark,
+    /// x0, y0, x1, y1 in px, the latter two exclusive.
+    pub bounds: [u16; 4],
+    pub confidence: f32,
+    pub first_seen: Option<gst::ClockTime>,
+}
+
+/// Describes objects of a frame that are seen, at most 255: a mask in which the i-th has value i + 1, and for each an object and a
+/// tracking entry. `values` has the value of each label. Attaches nothing if the library is missing.
+///
+/// # Errors
+///
+/// If the library refuses.
+pub(crate) fn attach_objects(
+    buffer: &mut gst::BufferRef,
+    labels: &gst::Buffer,
+    geometry: Geometry,
+    values: &[u8],
+    objects: &[FollowedObject],
+) -> Result<(), glib::BoolError> {
+    let Ok(library) = Library::get() else { return Ok(()) };
+    let refused = || glib::bool_error!("GStreamer's analytics library refuses an entry");
+    let mask = mask::of_values(labels, geometry, values)?;
+    let now = buffer.pts();
+    let mut relations = Relations::of(library, buffer, 1 + 2 * objects.len()).ok_or_else(refused)?;
+    let mut ids: Vec<u32> = (1..=objects.len() as u32).collect();
+    let Geometry { width, height } = geometry;
+    let whole = Rectangle { x: 0, y: 0, width, height };
+    let mask = relations.add_segmentation(mask, &mut ids, whole).ok_or_else(refused)?;
+    for object in objects {
+        let [x0, y0, x1, y1] = object.bounds.map(u32::from);
+        let place = Rectangle { x: x0, y: y0, width: x1.saturating_sub(x0), height: y1.saturating_sub(y0) };
+        let what = (object.kind, place, object.confidence);
+        add_tracked(&mut relations, mask, what, (object.id, object.first_seen, now)).ok_or_else(refused)?;
+    }
+    Ok(())
 }

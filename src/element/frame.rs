@@ -42,7 +42,7 @@ pub(crate) fn caps_of(formats: impl IntoIterator<Item = gst_video::VideoFormat>)
 }
 
 /// Meaning of a stream's samples; `None` for formats that the caps do not offer.
-pub(super) fn frame_info(info: &gst_video::VideoInfo) -> Option<FrameInfo> {
+pub(crate) fn frame_info(info: &gst_video::VideoInfo) -> Option<FrameInfo> {
     let geometry = Geometry::new(info.width(), info.height()).ok()?;
     let format = PixelFormat::ALL.into_iter().find(|f| video_formats(*f).any(|own| own == info.format()))?;
     if format.is_rgb() {
@@ -95,7 +95,7 @@ pub(super) fn mixed_views(info: &gst_video::VideoInfo) -> Option<String> {
 }
 
 /// The reason why a frame is not the whole picture, if there is one.
-pub(super) fn foreign_crop(buffer: &gst::BufferRef, info: &gst_video::VideoInfo) -> Option<Reason> {
+pub(crate) fn foreign_crop(buffer: &gst::BufferRef, info: &gst_video::VideoInfo) -> Option<Reason> {
     let crop = buffer.meta::<gst_video::VideoCropMeta>()?;
     let (x, y, width, height) = crop.rect();
     let whole = (x, y) == (0, 0) && width >= info.width() && height >= info.height();
@@ -108,7 +108,7 @@ pub(super) fn foreign_crop(buffer: &gst::BufferRef, info: &gst_video::VideoInfo)
 }
 
 /// Bytes of a row and number of rows, for each plane.
-pub(super) fn shapes(frame: FrameInfo) -> impl Iterator<Item = Shape> + Clone {
+pub(crate) fn shapes(frame: FrameInfo) -> impl Iterator<Item = Shape> + Clone {
     let mut shapes = [(0, 0); MOST_PLANES];
     let count = frame.format.planes(frame.geometry).len();
     shapes.iter_mut().zip(frame.format.planes(frame.geometry)).for_each(|(to, shape)| *to = shape);

@@ -27,6 +27,7 @@ static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
 struct Settings {
     on_missing: OnMissing,
     identity: bool,
+    objects: bool,
     outline_smoothness: f32,
 }
 
@@ -40,11 +41,11 @@ pub struct SuperpixelLabels {
 }
 
 impl SuperpixelLabels {
-    /// Writes the label map, or the track ids, into the output frame.
+    /// Writes the label map, or track ids or ids of objects, into the output frame.
     fn write(
         &self,
         meta: &SuperpixelMeta<'_>,
-        Settings { identity, outline_smoothness, .. }: Settings,
+        Settings { identity, objects, outline_smoothness, .. }: Settings,
         info: &gst_video::VideoInfo,
         outbuf: &mut gst::BufferRef,
     ) -> Result<(), Failure> {
@@ -64,6 +65,7 @@ impl SuperpixelLabels {
             )
             .into());
         }
+        let identity = identity && !objects;
         let table = if identity { meta.table().map_err(bad)? } else { Vec::new() };
         if identity && table.is_empty() {
             return Err(gst::error_msg!(
@@ -72,8 +74,15 @@ impl SuperpixelLabels {
             )
             .into());
         }
-        let tracks: Vec<[u8; 2]> =
+        // The value of each label, where that is not the label.
+        let mut values: Vec<[u8; 2]> =
             table.iter().map(|region| (region.track_id as u16).to_le_bytes()).collect();
+        if objects {
+            values.extend(meta.objects().map_err(bad)?.iter().map(|id| (*id as u16).to_le_bytes()));
+            // A frame without objects has no list of them. Labels are of 16 bits, whatever number of regions is claimed.
+            let regions = usize::try_from(meta.regions()).unwrap_or(usize::MAX).min(1 << u16::BITS);
+            values.resize(regions, [0; 2]);
+        }
         let short = |error: Error| format!("its outlines cannot be smoothed: {error}");
         with_rows(info, outbuf, |rows| {
             let mut out = rows.iter_mut();
@@ -81,14 +90,14 @@ impl SuperpixelLabels {
             // The output has as many rows: the sizes are equal.
             let mut write = |row: &[u8]| {
                 let Some(out) = out.next() else { return };
-                if !identity {
+                if !identity && !objects {
                     out.copy_from_slice(row);
                     return;
                 }
                 for (out, label) in out.chunks_exact_mut(2).zip(row.chunks_exact(2)) {
                     let label = u16::from_le_bytes([label[0], label[1]]);
-                    match tracks.get(usize::from(label)) {
-                        Some(track) => out.copy_from_slice(track),
+                    match values.get(usize::from(label)) {
+                        Some(value) => out.copy_from_slice(value),
                         None => beyond = Some(label),
                     }
                 }
@@ -102,7 +111,7 @@ impl SuperpixelLabels {
                 smooth.for_each_row(&mut write).map_err(short)?;
             }
             beyond.map_or(Ok(()), |label| {
-                let records = tracks.len();
+                let records = values.len();
                 Err(bad(glib::bool_error!("label {label}, but {records} records in the region table")).into())
             })
         })
@@ -167,6 +176,14 @@ impl ObjectImpl for SuperpixelLabels {
                     .default_value(default.identity)
                     .mutable_playing()
                     .build(),
+                glib::ParamSpecBoolean::builder("objects")
+                    .nick("Objects")
+                    .blurb(
+                        "Write the low 16 bits of the id of each region's object, which superpixelobjects has found, instead of its label; 0 for none",
+                    )
+                    .default_value(default.objects)
+                    .mutable_playing()
+                    .build(),
                 glib::ParamSpecFloat::builder("outline-smoothness")
                     .nick("Outline smoothness")
                     .blurb(
@@ -187,6 +204,7 @@ impl ObjectImpl for SuperpixelLabels {
         let mut settings = self.settings.lock().unwrap();
         match pspec.name() {
             "on-missing" => settings.on_missing = value.get().unwrap_or_default(),
+            "objects" => settings.objects = value.get().unwrap_or_default(),
             "identity" => settings.identity = value.get().unwrap_or_default(),
             "outline-smoothness" => settings.outline_smoothness = value.get().unwrap_or_default(),
             name => unimplemented!("property {name}"),
@@ -198,6 +216,7 @@ impl ObjectImpl for SuperpixelLabels {
         match pspec.name() {
             "on-missing" => settings.on_missing.to_value(),
             "identity" => settings.identity.to_value(),
+            "objects" => settings.objects.to_value(),
             "outline-smoothness" => settings.outline_smoothness.to_value(),
             name => unimplemented!("property {name}"),
         }

@@ -590,6 +590,29 @@ fn metadata_follows_a_frame_to_the_host() {
     play_to_end(&pipeline).unwrap();
 }
 
+/// Objects need tables alone, wherever frames and results are.
+#[test]
+fn objects_are_those_of_system_memory() {
+    if !device("objects_are_those_of_system_memory") {
+        return;
+    }
+    let run = |upload: &str, backend: &str| {
+        let line = format!(
+            "videotestsrc num-buffers=4 pattern=smpte ! video/x-raw,format=NV12,width=96,height=64,framerate=25/1 ! {upload} \
+             superpixel backend={backend} overlay=none superpixel-size=8 neighbors=true ! \
+             superpixelobjects name=o objects=8,2,32,40 ! appsink name=out sync=false"
+        );
+        let samples = common::samples(&line);
+        let objects = |sample: &gst::Sample| {
+            SuperpixelMeta::from_buffer(sample.buffer().unwrap()).unwrap().objects().unwrap()
+        };
+        samples.iter().map(objects).collect::<Vec<_>>()
+    };
+    let host = run("", "cpu");
+    assert!(host.iter().all(|objects| objects.contains(&1)) && host.len() == 4);
+    assert!(run(&format!("cudaupload ! {ON_DEVICE} !"), "cuda") == host);
+}
+
 #[test]
 fn starts_and_stops_leave_no_device_memory_behind() {
     if !device("starts_and_stops_leave_no_device_memory_behind") {

@@ -22,7 +22,7 @@ struct Mtd {
 
 /// One entry of the metadata.
 #[derive(Debug, Clone, PartialEq)]
-enum Entry {
+pub enum Entry {
     Segmentation { mask: gst::Buffer, place: (i32, i32, u32, u32), ids: Vec<u32> },
     Object { kind: String, place: (i32, i32, i32, i32) },
     Tracking { id: u64, first: u64, last: u64, lost: bool },
@@ -30,13 +30,13 @@ enum Entry {
 }
 
 /// Functions that readers use.
-struct Reader(libloading::Library);
+pub struct Reader(libloading::Library);
 
 type Buffer = *mut gst::ffi::GstBuffer;
 type Get = unsafe extern "C" fn(*mut u8, u32, *mut Mtd) -> c_int;
 
 impl Reader {
-    fn open() -> Option<Self> {
+    pub fn open() -> Option<Self> {
         common::init();
         // SAFETY: a library of GStreamer or the stand-in, which registers one metadata; nothing is called here.
         let library = unsafe { libloading::Library::new("libgstanalytics-1.0.so.0") };
@@ -72,7 +72,7 @@ impl Reader {
     }
 
     /// All entries of a buffer in their order.
-    fn entries(&self, buffer: &gst::BufferRef) -> Vec<Entry> {
+    pub fn entries(&self, buffer: &gst::BufferRef) -> Vec<Entry> {
         let meta = self.meta(buffer);
         if meta.is_null() {
             return Vec::new();
@@ -163,7 +163,7 @@ impl Reader {
     }
 
     /// How one entry relates to another.
-    fn relation(&self, buffer: &gst::BufferRef, one: u32, other: u32) -> c_int {
+    pub fn relation(&self, buffer: &gst::BufferRef, one: u32, other: u32) -> c_int {
         // SAFETY: signatures as in GStreamer's headers; metadata and entries live while their buffer is borrowed.
         unsafe {
             let get: unsafe extern "C" fn(*mut u8, u32, u32) -> c_int =
@@ -174,6 +174,11 @@ impl Reader {
 
     /// Adds an entry as an earlier analyzer would.
     fn add_a_fish(&self, buffer: &mut gst::BufferRef) {
+        self.add_fish(buffer, [1, 2, 3, 4], None);
+    }
+
+    /// Adds a fish in a box, x, y, width and height, with its name by a tracker.
+    pub fn add_fish(&self, buffer: &mut gst::BufferRef, [x, y, w, h]: [c_int; 4], track: Option<u64>) {
         // SAFETY: signatures as in GStreamer's headers; metadata and entries live while their buffer is borrowed.
         unsafe {
             let add: unsafe extern "C" fn(Buffer, *const [usize; 2]) -> *mut u8 =
@@ -190,7 +195,17 @@ impl Reader {
             ) -> c_int = self.find(c"gst_analytics_relation_meta_add_od_mtd");
             let mut mtd = Mtd { id: 0, meta: ptr::null_mut() };
             let fish = glib::ffi::g_quark_from_static_string(c"fish".as_ptr());
-            assert_eq!(object(add(buffer.as_mut_ptr(), &[1, 64]), fish, 1, 2, 3, 4, 1.0, &mut mtd), 1);
+            let found = self.meta(buffer);
+            let meta = if found.is_null() { add(buffer.as_mut_ptr(), &[2, 128]) } else { found };
+            assert_eq!(object(meta, fish, x, y, w, h, 1.0, &mut mtd), 1);
+            let Some(track) = track else { return };
+            let add_tracking: unsafe extern "C" fn(*mut u8, u64, u64, *mut Mtd) -> c_int =
+                self.find(c"gst_analytics_relation_meta_add_tracking_mtd");
+            let relate: unsafe extern "C" fn(*mut u8, c_int, u32, u32) -> c_int =
+                self.find(c"gst_analytics_relation_meta_set_relation");
+            let fish = mtd.id;
+            assert_eq!(add_tracking(meta, track, 0, &mut mtd), 1);
+            assert_eq!(relate(meta, RELATES_TO, fish, mtd.id), 1);
         }
     }
 }

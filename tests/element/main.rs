@@ -27,3 +27,4 @@ mod robustness;
 mod streams;
 mod superpixel;
 mod superpixellabels;
+mod superpixelobjects;

@@ -16,8 +16,9 @@ use gstsuperpixel::meta::SuperpixelMeta;
 const FRAMES: u32 = 8;
 const CLIP: &str = "media/bigbuckbunny.mp4";
 /// One for each use; a file that is missing here, or only here, is an error.
-const PIPELINES: [&str; 11] = [
+const PIPELINES: [&str; 12] = [
     "abstraction",
+    "blur-background",
     "boundaries",
     "camera",
     "label-branch",
@@ -165,6 +166,11 @@ fn list_of_pipelines_is_complete() {
 #[test]
 fn abstraction_runs() {
     runs("abstraction");
+}
+
+#[test]
+fn blur_background_runs() {
+    runs("blur-background");
 }
 
 #[test]

@@ -280,9 +280,8 @@ fn ten_thousand_property_changes_while_playing() {
 #[test]
 fn two_hundred_starts_and_stops() {
     let pipeline = launch(
-        "videotestsrc ! video/x-raw,format=NV12,width=64,height=48 ! superpixel backend=cpu threads=2 ! \
-         superpixellabels ! \
-         fakesink sync=false",
+        "videotestsrc ! video/x-raw,format=NV12,width=64,height=48 ! superpixel backend=cpu threads=2 neighbors=true ! \
+         superpixelobjects on-missing=pass objects=9,9,30,30 ! superpixellabels ! fakesink sync=false",
     );
     let thread_count = || std::fs::read_dir("/proc/self/task").map_or(0, |tasks| tasks.count());
     let mut early = 0;

@@ -38,7 +38,8 @@ check_memory() {
         --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite \
         --suppressions=/usr/share/glib-2.0/valgrind/glib.supp --suppressions=tests/valgrind.supp \
         gst-launch-1.0 -q videotestsrc num-buffers=3 pattern=ball ! video/x-raw,format="$1",width=161,height=121 ! \
-        superpixel threads=2 neighbors=true "${@:2}" overlay=mean-color-boundaries ! superpixellabels identity=true ! fakesink
+        superpixel threads=2 neighbors=true "${@:2}" overlay=mean-color-boundaries ! superpixelobjects objects=20,20,80,80 overlay=background ! \
+        superpixellabels identity=true ! fakesink
 }
 # Buffers that lie about themselves, over the test program itself; its clips are decoded by others.
 check_bad_buffers() {

@@ -201,6 +201,11 @@ fn superpixellabels_properties_are_those_of_the_table() {
     compare("superpixellabels");
 }
 
+#[test]
+fn superpixelobjects_properties_are_those_of_the_table() {
+    compare("superpixelobjects");
+}
+
 /// Each block of shell lines that starts a pipeline, without the program's name, in one line.
 fn pipelines(document: &str) -> Vec<String> {
     let joined = document.replace("\\\n", " ");

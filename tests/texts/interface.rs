@@ -108,8 +108,10 @@ fn element(name: &str) -> Value {
 #[test]
 fn the_interface_is_the_one_that_is_written_down() {
     common::init();
-    let elements: serde_json::Map<_, _> =
-        ["superpixel", "superpixellabels"].map(|name| (name.to_owned(), element(name))).into_iter().collect();
+    let elements: serde_json::Map<_, _> = ["superpixel", "superpixellabels", "superpixelobjects"]
+        .map(|name| (name.to_owned(), element(name)))
+        .into_iter()
+        .collect();
     let real = serde_json::to_string_pretty(&elements).unwrap() + "\n";
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/interface.json");
     if std::env::var_os("SUPERPIXEL_WRITE").is_some() {

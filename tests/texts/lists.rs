@@ -197,6 +197,11 @@ fn fields_of_the_metadata_are_those_of_a_frame() {
     harness.set_src_caps(crate::common::caps("GRAY8", 64, 48));
     let frame = crate::common::picture(&crate::common::info("GRAY8", 64, 48), 1, 0);
     let frame = harness.push_and_pull(frame).unwrap();
+    let objects =
+        gst::ElementFactory::make("superpixelobjects").property("objects", "8,8,24,24").build().unwrap();
+    let (mut harness, _bus) = crate::common::harness(&objects);
+    harness.set_src_caps(crate::common::caps("GRAY8", 64, 48));
+    let frame = harness.push_and_pull(frame).unwrap();
     let meta = gst::meta::CustomMeta::from_buffer(&frame, gstsuperpixel::meta::NAME).unwrap();
     let table = section("docs/metadata.md", "## Fields");
     let cells =

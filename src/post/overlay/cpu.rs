@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::{false_color, native};
+use super::{blend, false_color, native};
 use crate::backend;
 use crate::buffers::cpu::FrameBuffers;
 use crate::color::Yuv;
@@ -272,11 +272,6 @@ fn fill_samples(channel: &Channel, row: &mut [u8], columns: Range<usize>, code: 
     for bytes in samples.chunks_mut(step).take(columns.len()) {
         sample.set(bytes, code);
     }
-}
-
-fn blend(sample: u16, color: u16, alpha: u8) -> u16 {
-    let (sample, color, alpha) = (u32::from(sample), u32::from(color), u32::from(alpha));
-    ((alpha * color + (255 - alpha) * sample + 127) / 255) as u16
 }
 
 impl backend::Overlay<Cpu> for Overlay {

@@ -20,6 +20,12 @@ pub(crate) fn native(info: &FrameInfo, yuv: &Yuv, rgb: [u8; 3]) -> [u16; 3] {
     yuv.native(info.format, rgb.map(|code| widen(code, info.format.bits())))
 }
 
+/// A sample with a color over it.
+pub(crate) fn blend(sample: u16, color: u16, alpha: u8) -> u16 {
+    let (sample, color, alpha) = (u32::from(sample), u32::from(color), u32::from(alpha));
+    ((alpha * color + (255 - alpha) * sample + 127) / 255) as u16
+}
+
 /// A stable false color of a track id: well spread, never dark.
 pub fn false_color(identity: u32) -> [u8; 3] {
     let mut h = identity.wrapping_add(1).wrapping_mul(0x9e37_79b1);
