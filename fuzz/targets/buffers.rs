@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Both elements, fed with buffers, metas, caps, events and queries that no honest neighbor would send, and with a downstream
+//! The elements, fed with buffers, metas, caps, events and queries that no honest neighbor would send, and with a downstream
 //! pool whose buffers are not what they claim: no panic, no access outside, no hang; what leaves is what was promised.
 //!
 //! `SUPERPIXEL_FUZZ_BACKEND=cuda` takes that backend instead of `cpu`.
@@ -38,6 +38,8 @@ struct Downstream {
 struct Fixture {
     element: gst::Element,
     labels: bool,
+    /// True for `superpixelobjects`.
+    objects: bool,
     source: gst::Pad,
     sink: gst::Pad,
     bus: gst::Bus,
@@ -48,8 +50,11 @@ struct Fixture {
 impl Fixture {
     fn new(u: &mut Unstructured<'_>) -> Result<Self> {
         let labels = rarely(u, 3)?;
+        let objects = !labels && rarely(u, 3)?;
         let element = if labels {
             gst::ElementFactory::make("superpixellabels").build()
+        } else if objects {
+            gst::ElementFactory::make("superpixelobjects").build()
         } else {
             let backend = std::env::var("SUPERPIXEL_FUZZ_BACKEND").unwrap_or_else(|_| "cpu".into());
             let builder = gst::ElementFactory::make("superpixel").property_from_str("backend", &backend);
@@ -101,7 +106,7 @@ impl Fixture {
         let info = gst_video::VideoInfo::builder(gst_video::VideoFormat::Rgb, 16, 12)
             .build()
             .expect("a small frame");
-        Ok(Self { element, labels, source, sink, bus, downstream, info })
+        Ok(Self { element, labels, objects, source, sink, bus, downstream, info })
     }
 
     /// A property with a value that GObject takes.
@@ -140,7 +145,7 @@ impl Fixture {
 
     /// Returns true if no property excludes another.
     fn goes_together(&self) -> bool {
-        if self.labels {
+        if self.labels || self.objects {
             return true;
         }
         let on_cpu_only = self.element.property_value("algo").serialize().expect("text") == "snic";
@@ -204,7 +209,16 @@ impl Fixture {
         for _ in 0..*u.choose(&[0, 1, 1, 2])? {
             stream::add_video_meta(u, writable, &self.info)?;
         }
-        if self.labels || rarely(u, 4)? {
+        if self.objects {
+            for _ in 0..u.int_in_range(0..=2)? {
+                let side = |u: &mut Unstructured<'_>| -> Result<u32> {
+                    if rarely(u, 4)? { u.arbitrary() } else { u.int_in_range(0..=30) }
+                };
+                let place = (side(u)?, side(u)?, side(u)?, side(u)?);
+                gst_video::VideoRegionOfInterestMeta::add(writable, "fuzz", place);
+            }
+        }
+        if self.labels || self.objects || rarely(u, 4)? {
             for _ in 0..if rarely(u, 9)? { 2 } else { 1 } {
                 stream::add_superpixel_meta(u, writable, width, height)?;
             }
@@ -241,6 +255,8 @@ impl Fixture {
             if self.labels
                 && let Some(meta) = SuperpixelMeta::from_buffer(&buffer)
                 && !self.element.property::<bool>("identity")
+                && !self.element.property::<bool>("objects")
+                && self.element.property::<f32>("outline-smoothness") == 0.0
                 && meta.width() <= 512
                 && meta.height() <= 512
                 && let Ok(labels) = meta.labels()
@@ -317,12 +333,39 @@ impl Fixture {
         Ok(())
     }
 
+    /// A signal of an application.
+    fn request(&self, u: &mut Unstructured<'_>) -> Result<()> {
+        let number = |u: &mut Unstructured<'_>| -> Result<i32> {
+            if rarely(u, 4)? { u.arbitrary() } else { u.int_in_range(-3..=30) }
+        };
+        let id: u32 = u.int_in_range(0..=3)?;
+        let [x, y, width, height] = [number(u)?, number(u)?, number(u)?, number(u)?];
+        let is_inside: bool = u.arbitrary()?;
+        let element = &self.element;
+        match u.int_in_range(0..=3)? {
+            0 => {
+                element.emit_by_name::<u32>("add-object", &[&x, &y, &width, &height]);
+            }
+            1 => {
+                element.emit_by_name::<u32>("add-point", &[&id, &x, &y, &is_inside]);
+            }
+            2 => {
+                element.emit_by_name::<bool>("update-object", &[&id, &x, &y, &width, &height]);
+            }
+            _ => {
+                element.emit_by_name::<bool>("remove-object", &[&id]);
+            }
+        }
+        Ok(())
+    }
+
     fn step(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
         match u.int_in_range(0..=15)? {
             0 => self.set_caps(u)?,
             1..=3 => self.set_property(u)?,
             4 | 5 => self.event(u)?,
             6 => self.query(u)?,
+            8 if self.objects && u.arbitrary()? => self.request(u)?,
             7 => {
                 let pool = u.arbitrary::<bool>()?.then(|| u.bytes(24).map(Pool::new)).transpose()?;
                 self.downstream.lock().unwrap().pool = pool;
