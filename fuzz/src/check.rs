@@ -100,6 +100,7 @@ fn table(map: &[u16], regions: &Regions, params: &Params, outputs: Outputs, buff
     let mut place = vec![[0u64; 2]; area.len()];
     let mut bounds = vec![[u16::MAX, u16::MAX, 0, 0]; area.len()];
     let mut samples = vec![[0u64; 3]; area.len()];
+    let sample = buffer.samples();
     for (i, &label) in map.iter().enumerate() {
         let (x, y, label) = (i % width, i / width, usize::from(label));
         place[label][0] += x as u64;
@@ -107,7 +108,7 @@ fn table(map: &[u16], regions: &Regions, params: &Params, outputs: Outputs, buff
         let (px, py, b) = (x as u16, y as u16, &mut bounds[label]);
         *b = [b[0].min(px), b[1].min(py), b[2].max(px + 1), b[3].max(py + 1)];
         if colors {
-            let native = buffer.sample(x, y).0;
+            let native = sample(x, y).0;
             (0..3).for_each(|channel| samples[label][channel] += u64::from(native[channel]));
         }
     }
