@@ -248,6 +248,23 @@ mod tests {
         assert_eq!(plan.moved([3, 5, 3, 5], [1, 0]), [2, 5, 3, 5]);
     }
 
+    /// C libraries differ in the last bits of cosines and sines. None is as near as that to where rounding changes it.
+    #[test]
+    fn pairs_are_the_same_with_every_c_library() {
+        let is_clear = |angle: f64, length: f64| {
+            let clear = |v: f64| ((v * length).abs().fract() - 0.5).abs() > 1e-9;
+            clear(angle.cos()) && clear(angle.sin())
+        };
+        for (range, length) in [(100.0, COLOR), (255.0, CHROMA * COLOR)] {
+            let angle = |v: u32| (f64::from(v) / (QUANTA * range)).min(1.0) * FRAC_PI_2;
+            assert!((0..2048).all(|v| is_clear(angle(v), length)));
+        }
+        for step in 1..=1024u32 {
+            let angle = |i: u32| f64::from(i) / f64::from(step) * FRAC_PI_2;
+            assert!((0..4 * step).all(|i| is_clear(angle(i), PLACE) && is_clear(angle(i), TURN)), "{step}");
+        }
+    }
+
     #[test]
     fn pairs_hold_their_angles_and_sums_fit_32_bits() {
         let geometry = Geometry::new(300, 40).unwrap();
