@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MPL-2.0
-# Builds packages: packaging/build.sh [--force] PACKAGE [FOLDER]
+# Builds packages: packaging/build.sh [--force] PACKAGE [--arch ARCH] [FOLDER]
 #
 # PACKAGE is one of
-#   wheel   the Python package: a wheel for x86-64 Linux with glibc 2.17 or newer and Python 3.9 or newer, and its source archive
+#   wheel   the Python package: a wheel for Linux with glibc 2.17 or newer and Python 3.9 or newer, and its source archive
 #   deb     the plugin as a Debian package, with one of its debug symbols, for this release of Debian or Ubuntu and later ones
 #   crate   the library's source archive, as a registry takes it, and its bill of materials
 #   web     the npm package: WebAssembly for browsers and Node
+# ARCH is that of this machine, the default; for the wheel, which x86-64 builds for both, amd64 or arm64.
 # They appear in FOLDER (default: packages in Cargo's target folder), in place of those that were built there before; --force replaces
 # other files of the same names. All need Rust; the wheel python3 with pip and the package
 # index, the web npm, the others the build packages of the README, the deb also debhelper.
@@ -18,10 +19,12 @@ target_dir=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 . "$root/tools/pinned.sh"
 # shellcheck source=tools/wasm.sh
 . "$root/tools/wasm.sh"
+# shellcheck source=tools/arm64.sh
+. "$root/tools/arm64.sh"
 # shellcheck source=pipelines/output.sh
 . "$root/pipelines/output.sh"
 
-usage() { sed -n '3,12s|^# \{0,1\}||p' "${BASH_SOURCE[0]}"; }
+usage() { sed -n '3,13s|^# \{0,1\}||p' "${BASH_SOURCE[0]}"; }
 say() { printf '== %s\n' "$*"; }
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
@@ -30,11 +33,20 @@ if [ "${1:-}" = --force ]; then
     shift
 fi
 case ${1:-} in
-    wheel | deb | crate | web) [ $# -le 2 ] || { usage >&2; exit 2; } ;;
+    wheel | deb | crate | web) package=$1 arch= ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
 esac
-folder=$(realpath -m "${2:-$target_dir/packages}")
+shift
+if [ "${1:-}" = --arch ]; then
+    case $package,${2:-} in
+        wheel,amd64 | wheel,arm64) arch=$2 ;;
+        *) usage >&2; exit 2 ;;
+    esac
+    shift 2
+fi
+[ $# -le 1 ] || { usage >&2; exit 2; }
+folder=$(realpath -m "${1:-$target_dir/packages}")
 cd "$root"
 check_target "$target_dir"
 # What packages are made from: all that git has, or without git, all that is here.
@@ -51,6 +63,10 @@ build_wheel() {
     maturin=$tool
     fetch_zig || die "pip could not fetch ziglang"
     PATH=${tool%/*}:$PATH
+    if [ "$arch" = arm64 ]; then
+        triple=$arm64_triple
+        prepare_arm64_target || die "there is no compiler for $triple: rustup target add $triple"
+    fi
     fresh_folder "$stage"
     "$maturin" sdist --manifest-path python/Cargo.toml --out "$stage"
     source=$(echo "$stage"/superpixels-*.tar.gz)
@@ -159,6 +175,6 @@ build_web() {
     (cd "$folder" && ls -l "${archive##*/}")
 }
 
-say "building the $1"
-"build_$1"
-say "built the $1 in $folder"
+say "building the $package${arch:+ for $arch}"
+"build_$package"
+say "built the $package in $folder"

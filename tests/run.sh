@@ -10,7 +10,7 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-parts=(lints library miri memory packages readers python cluster scripts studio web fuzz)
+parts=(lints library miri memory packages readers python cluster scripts studio web arm64 fuzz)
 quick='' all='' chosen=()
 for argument in "$@"; do
     case " ${parts[*]} " in
@@ -35,6 +35,8 @@ done
 . "$here/../tools/pinned.sh"
 # shellcheck source=tools/wasm.sh
 . "$here/../tools/wasm.sh"
+# shellcheck source=tools/arm64.sh
+. "$here/../tools/arm64.sh"
 cd "$root"
 # What each section does stands in tests/sections; here is their order.
 # shellcheck source=tests/sections/report.sh
@@ -85,6 +87,7 @@ unset GST_PLUGIN_PATH
 part python python_sections
 part studio page_sections
 part web web_sections
+part arm64 arm64_sections
 part cluster corpus_sections
 start_lane
 part library emulator_sections
