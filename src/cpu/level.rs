@@ -11,7 +11,8 @@ pub(crate) const LANES: usize = 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Level {
-    /// The build's target features: SSE2 on x86-64.
+    /// The build's target features: SSE2 on x86-64; on ARM64 NEON with fused multiply-add, beside which no level pays:
+    /// `docs/arm64.md` has the counts.
     Baseline = 1,
     /// AVX2 and FMA.
     Avx2,
