@@ -80,7 +80,7 @@ part miri miri_sections
 part fuzz fuzz_sections
 part packages package_sections
 start_lane
-if any_of library memory readers python cluster scripts studio web; then build_all; fi
+if any_of library memory readers python cluster scripts studio web arm64; then build_all; fi
 export G_DEBUG=fatal_warnings
 # The tests register the elements themselves.
 unset GST_PLUGIN_PATH
