@@ -8,9 +8,8 @@ arm64_jobs=(
     "6 algo=lsc superpixels=300 temporal=true" "2 algo=lsc superpixels=200 lsc-ratio=0.2 merge=2"
     "3 algo=snic superpixels=300 temporal=true" "1 algo=quickshift superpixels=300" "2 algo=quickshift superpixels=300 temporal=true regions=50"
 )
-# One build of the library for its tests and the program, with the features of neither elements nor device.
-arm64_build=(--locked --package gst-plugin-superpixel --package superpixels-web --no-default-features --target "$arm64_triple"
-    --target-dir "$target_dir/superpixel-arm64")
+# With the features of neither elements nor device.
+arm64_build=(--locked --no-default-features --target "$arm64_triple" --target-dir "$target_dir/superpixel-arm64")
 # Crates of the tests that wrap libraries in C take none of ARM64: no test that needs one is built.
 leave_out_libraries() {
     local name
@@ -28,14 +27,17 @@ try_arm64() {
     # The last word of a line is a time.
     "$target_dir/debug/examples/expected" <"$folder/jobs" | sed 's/ [^ ]*$//' >"$folder/here"
     prepare_arm64
-    leave_out_libraries
-    # Tests with an oracle or with figures that were written down; drawn parameters are for machines that are fast.
-    cargo test "${arm64_build[@]}" --test library -- hashes by_hand a_checker_of_two_colors lsc_is_what_the_paper \
-        small_sizes_equal_the_specification identities_without_clusters
-    program=$(tools/built.sh expected cargo build "${arm64_build[@]}" --example expected)
+    program=$(tools/built.sh expected cargo build "${arm64_build[@]}" --package superpixels-web --example expected)
     qemu-aarch64 -L "$arm64_root" "$program" <"$folder/jobs" | sed 's/ [^ ]*$//' >"$folder/arm64"
     [ "$(wc -l <"$folder/here")" = 25 ]
     diff "$folder/here" "$folder/arm64"
+}
+# Tests with an oracle or with figures that were written down; drawn parameters are for machines that are fast.
+try_arm64_library() {
+    prepare_arm64
+    leave_out_libraries
+    cargo test "${arm64_build[@]}" --package gst-plugin-superpixel --test library -- hashes by_hand a_checker_of_two_colors \
+        lsc_is_what_the_paper small_sizes_equal_the_specification identities_without_clusters
 }
 # The wheel for ARM64 in Debian's Python of it, compared with the package as the tests of this machine have it.
 try_arm64_wheel() {
@@ -78,6 +80,7 @@ arm64_sections() {
     [ "$(uname -m)" != aarch64 ] || return 0
     if find_arm64; then
         beside "ARM64" try_arm64
+        long beside "ARM64, tests of the library" try_arm64_library
         long wheel_section_of_arm "ARM64 wheel"
     else
         skip "ARM64" "no compiler for $arm64_triple, or no cross linker and emulator of Debian could be installed"
