@@ -3,6 +3,11 @@
 //! src/cuda/kernels.rs the parameters of all kernels.
 
 fn main() {
+    // Else any file of the package, a document as well, would compile all again. Release builds do, and so name the last commit.
+    if std::env::var("PROFILE").is_ok_and(|profile| profile == "debug") {
+        println!("cargo:rerun-if-changed=build.rs");
+        println!("cargo:rerun-if-changed=kernels");
+    }
     #[cfg(feature = "gst")]
     {
         gst_plugin_version_helper::info();
