@@ -86,12 +86,12 @@ export G_DEBUG=fatal_warnings
 unset GST_PLUGIN_PATH
 part python python_sections
 part studio page_sections
-part web web_sections
 part cluster corpus_sections
 start_lane
 part library emulator_sections
 part memory leak_sections
 part lints kernel_sections
+part web web_sections
 part arm64 arm64_sections
 start_lane
 
