@@ -234,7 +234,7 @@ impl Objects {
 }
 
 /// Areas of the intersection and of the union of two boxes.
-fn overlap(a: [i32; 4], b: [i32; 4]) -> (i128, i128) {
+pub(crate) fn overlap(a: [i32; 4], b: [i32; 4]) -> (i128, i128) {
     let side = |low: i32, high: i32| (i128::from(high) - i128::from(low)).max(0);
     let area = |[x0, y0, x1, y1]: [i32; 4]| side(x0, x1) * side(y0, y1);
     let common = area([a[0].max(b[0]), a[1].max(b[1]), a[2].min(b[2]), a[3].min(b[3])]);

@@ -10,7 +10,7 @@ use crate::analytics::{self, Detected, FollowedObject};
 use crate::error::Error;
 use crate::image::Geometry;
 use crate::meta::{self, SuperpixelMeta};
-use crate::objects::{Detection, Evidence, Object, Objects, Tables};
+use crate::objects::{Detection, Evidence, Object, Objects, Tables, overlap};
 use crate::regions::{Motion, Neighbor, Region};
 
 /// Type of the regions of interest that are attached, and kind of objects without a class.
@@ -19,7 +19,7 @@ pub(super) const KIND: &str = "superpixel-object";
 const REGION_KIND: &str = "superpixel";
 
 /// Detections that are this alike are one, as where an element attaches each in two ways: intersection over union in tenths.
-const SAME_TENTHS: i64 = 9;
+const EQUAL_TENTHS: i128 = 9;
 
 /// Facts about an object beside its regions.
 pub(super) struct About {
@@ -84,9 +84,8 @@ fn clipped([x, y, width, height]: Place, geometry: Geometry) -> Result<[i32; 4],
 }
 
 fn is_same(a: [i32; 4], b: [i32; 4]) -> bool {
-    let area = |[x0, y0, x1, y1]: [i32; 4]| i64::from((x1 - x0).max(0)) * i64::from((y1 - y0).max(0));
-    let common = area([a[0].max(b[0]), a[1].max(b[1]), a[2].min(b[2]), a[3].min(b[3])]);
-    10 * common >= SAME_TENTHS * (area(a) + area(b) - common)
+    let (common, union) = overlap(a, b);
+    10 * common >= EQUAL_TENTHS * union
 }
 
 /// The object that evidence is about.
