@@ -24,27 +24,29 @@
 struct FramePlanes {
   u8 *plane[3];    // as in `FrameArgs`
   const u8 *mask;  // null where all is inside
+  u64 absent;      // 1 for a stream without a frame in this batch
 };
 ABI(FramePlanes, plane, 0);
 ABI(FramePlanes, mask, 24);
-ABI_SIZE(FramePlanes, 32);
+ABI(FramePlanes, absent, 32);
+ABI_SIZE(FramePlanes, 40);
 
 // Of some frames, as `list_planes` is given them.
 struct PlaneList {
   FramePlanes frames[LISTED_FRAMES];
 };
 ABI(PlaneList, frames, 0);
-ABI_SIZE(PlaneList, 2048);
+ABI_SIZE(PlaneList, 2560);
 
 // What a kernel finds its frame by, its last parameter; see kernels/batch.cuh. The launch adds it.
 struct Batch {
   const FramePlanes *planes;  // [frames]; null for a frame by itself
   u32 distance;               // bytes from a frame's memory to the next frame's
-  u32 unused;
+  u32 some;                   // 1 if some are absent, as the list says
 };
 ABI(Batch, planes, 0);
 ABI(Batch, distance, 8);
-ABI(Batch, unused, 12);
+ABI(Batch, some, 12);
 ABI_SIZE(Batch, 16);
 
 // Frames and colors.

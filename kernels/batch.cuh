@@ -39,7 +39,27 @@ __device__ __forceinline__ void advance(Hierarchy &h, u64 by) {
   advance_all(by, h.held[0], h.held[1], h.contrasts[0], h.contrasts[1], h.earlier, h.roots, h.lowest, h.heads, h.numbers, h.counts);
   advance_some(h.areas, by);
 }
+__device__ __forceinline__ void advance(SlicTemporal &own, u64 by) {
+  advance_all(by, own.sums[0], own.sums[1], own.sums[2], own.centers[0], own.centers[1], own.carried_last, own.carried);
+}
+__device__ __forceinline__ void advance(LscTemporal &own, u64 by) {
+  advance_all(by, own.sums[0], own.sums[1], own.sums[2], own.state[0], own.state[1], own.carried_last, own.carried);
+}
+__device__ __forceinline__ void advance(Temporal &t, u64 by) {
+  advance_all(by, t.state, t.slots_last, t.slots, t.sources, t.moves, t.claims, t.wanted, t.cells, t.labels, t.features_last);
+  advance_all(by, t.features, t.thumbnail_last, t.thumbnail, t.differences, t.largest, t.largest_label, t.positions, t.owners);
+  advance_all(by, t.tracks_last, t.tracks, t.motion, t.sums, t.reseed_claims, t.reseed_wanted, t.best, t.taken, t.new_tracks);
+  advance_all(by, t.from, t.pairs, t.pair_list, t.part_claims, t.part_clusters, t.least_kept);
+}
+__device__ __forceinline__ void advance(Forest &forest, u64 by) { advance_all(by, forest.parent, forest.number, forest.count); }
+__device__ __forceinline__ void advance(Merged &m, u64 by) {
+  advance_all(by, m.numbers_last, m.numbers, m.tracks_last, m.tracks, m.totals, m.next_id);
+}
 __device__ __forceinline__ void advance(MergeList &list, u64 by) { advance_all(by, list.keys, list.steps, list.count); }
+
+// Returns true if the block's stream has no frame: then it has nothing to do. Its memory lies between those of others none the less: a list
+// of distances would take registers of every lane for each pointer, where a product takes some of the warp.
+__device__ __forceinline__ bool is_absent(const Batch &batch) { return batch.some && batch.planes[blockIdx.z].absent; }
 
 // Moves pointers, and those of structs, to the block's frame; `select_some`: a pointer that may be null.
 template <class... Memory>

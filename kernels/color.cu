@@ -94,9 +94,10 @@ __device__ __forceinline__ void copy_tables(const uint4 *tables, u32 quads, uint
 KERNEL __launch_bounds__(INGEST_THREADS, 3)
     ingest(const uint4 *__restrict__ tables, u32 *__restrict__ features, u32 *__restrict__ samples,
            u32 *__restrict__ clear, FrameArgs frame, IngestArgs args, Batch batch) {
-  after_last_kernel(tables, args);
+  after_last_kernel(tables, batch);
   select_frame(batch, features, samples, clear);
   select_planes(batch, frame);
+  if (is_absent(batch)) return;
   __shared__ uint4 words[WIDE_TABLE_QUADS];
   const u32 quads = frame.layout == LAYOUT_P010 ? WIDE_TABLE_QUADS : TABLE_QUADS;
   copy_tables(tables, quads, words);
@@ -112,9 +113,10 @@ KERNEL __launch_bounds__(INGEST_THREADS, 3)
 KERNEL __launch_bounds__(INGEST_THREADS, 3)
     ingest_wide(const uint4 *__restrict__ tables, u32 *__restrict__ features, u32 *__restrict__ samples,
                 u32 *__restrict__ clear, FrameArgs frame, IngestArgs args, Batch batch) {
-  after_last_kernel(tables, args);
+  after_last_kernel(tables, batch);
   select_frame(batch, features, samples, clear);
   select_planes(batch, frame);
+  if (is_absent(batch)) return;
   __shared__ uint4 words[CURVE_QUADS];
   copy_tables(tables, CURVE_QUADS, words);
   const u32 first = blockIdx.x * INGEST_THREADS + threadIdx.x, all = gridDim.x * INGEST_THREADS;
@@ -128,9 +130,10 @@ KERNEL __launch_bounds__(INGEST_THREADS, 3)
 KERNEL __launch_bounds__(INGEST_THREADS, 3)
     ingest_any(const uint4 *__restrict__ tables, u32 *__restrict__ features, u32 *__restrict__ samples,
                u32 *__restrict__ clear, FrameArgs frame, IngestArgs args, Batch batch) {
-  after_last_kernel(tables, args);
+  after_last_kernel(tables, batch);
   select_frame(batch, features, samples, clear);
   select_planes(batch, frame);
+  if (is_absent(batch)) return;
   __shared__ uint4 words[WIDE_TABLE_QUADS];
   copy_tables(tables, frame.neutral > 128 ? WIDE_TABLE_QUADS : TABLE_QUADS, words);
   const u32 first = blockIdx.x * INGEST_THREADS + threadIdx.x, all = gridDim.x * INGEST_THREADS;
@@ -143,9 +146,10 @@ KERNEL __launch_bounds__(INGEST_THREADS, 3)
 KERNEL __launch_bounds__(INGEST_THREADS, 3)
     ingest_any_wide(const uint4 *__restrict__ tables, u32 *__restrict__ features, u32 *__restrict__ samples,
                     u32 *__restrict__ clear, FrameArgs frame, IngestArgs args, Batch batch) {
-  after_last_kernel(tables, args);
+  after_last_kernel(tables, batch);
   select_frame(batch, features, samples, clear);
   select_planes(batch, frame);
+  if (is_absent(batch)) return;
   __shared__ uint4 words[CURVE_QUADS];
   copy_tables(tables, CURVE_QUADS, words);
   const u32 first = blockIdx.x * INGEST_THREADS + threadIdx.x, all = gridDim.x * INGEST_THREADS;
@@ -160,9 +164,10 @@ KERNEL __launch_bounds__(INGEST_THREADS, 3)
 KERNEL __launch_bounds__(INGEST_THREADS, 3)
     ingest_stretched(const uint4 *__restrict__ tables, u32 *__restrict__ features, u32 *__restrict__ samples,
                      u32 *__restrict__ clear, FrameArgs frame, IngestArgs args, const i32 *__restrict__ range, Batch batch) {
-  after_last_kernel(tables, range);
+  after_last_kernel(tables, batch);
   select_frame(batch, features, samples, clear, range);
   select_planes(batch, frame);
+  if (is_absent(batch)) return;
   __shared__ uint4 words[CURVE_QUADS];
   copy_tables(tables, CURVE_QUADS, words);
   const u32 first = blockIdx.x * INGEST_THREADS + threadIdx.x, all = gridDim.x * INGEST_THREADS;

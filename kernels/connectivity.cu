@@ -15,8 +15,9 @@
 // Race-free: parents change by compare-and-swap to lower keys only, so that sets do not depend on the order; keys and clusters are
 // only read.
 KERNEL __launch_bounds__(BORDER_THREADS) connect_borders(Components c, Marks marks, ConnectArgs args, Batch batch) {
-  beside_last_kernel(c, args);
+  beside_last_kernel(c, batch);
   select_frame(batch, c, marks);
+  if (is_absent(batch)) return;
   const u32 vertical = (args.width - 1) / TILE * args.height, all = args.border_pairs;
   const u32 i = blockIdx.x * BORDER_THREADS + threadIdx.x, lane = lane_id();
   for (u32 word = i; word < MARK_GROUPS + args.words; word += gridDim.x * BORDER_THREADS) marks.groups[word] = 0;
@@ -84,8 +85,9 @@ KERNEL __launch_bounds__(BORDER_THREADS) connect_borders(Components c, Marks mar
 // component is a root does not change here.
 KERNEL __launch_bounds__(CONNECT_THREADS) connect_move_sums(Components c, Selections selections, ConnectArgs args,
                                                             Batch batch) {
-  beside_last_kernel(c, args);
+  beside_last_kernel(c, batch);
   select_frame(batch, c, selections);
+  if (is_absent(batch)) return;
   const u32 components = c.counters[COMPONENTS];
   for (u32 i = FIRST; args.connectivity && i < components; i += ALL) clear_selections(selections, c.sums[i].key);
   wait_for_last_kernel();
@@ -107,8 +109,9 @@ KERNEL __launch_bounds__(CONNECT_THREADS) connect_move_sums(Components c, Select
 KERNEL __launch_bounds__(CONNECT_THREADS)
     connect_select_first(Components c, Selections selections, uint2 *small, Continued continued, ConnectArgs args,
                          Batch batch) {
-  beside_last_kernel(c, args);
+  beside_last_kernel(c, batch);
   select_frame(batch, c, selections, small, continued);
+  if (is_absent(batch)) return;
   __shared__ uint2 kept[CONNECT_THREADS];
   __shared__ u32 waiting, found, start;
   const uint2 asked = ask(c.edges, FIRST, 2 * pixels(args));
@@ -163,8 +166,9 @@ KERNEL __launch_bounds__(CONNECT_THREADS)
 // Race-free: nothing is joined here, and minima do not depend on the order.
 KERNEL __launch_bounds__(CONNECT_THREADS)
     connect_select(Components c, Selections selections, uint2 *small, u32 round, ConnectArgs args, Batch batch) {
-  beside_last_kernel(c, args);
+  beside_last_kernel(c, batch);
   select_frame(batch, c, selections, small);
+  if (is_absent(batch)) return;
   const uint2 asked = ask(small, FIRST, args.small_capacity);
   const PairList list = small_pairs(c, args, small);
   // True if the round before left small components.
@@ -204,8 +208,9 @@ __device__ __forceinline__ void list_late(const Late &late, u32 *counters, uint2
 KERNEL __launch_bounds__(CONNECT_THREADS)
     connect_select_late(Components c, Selections selections, uint2 *small, Late late, Marks marks, u32 round, ConnectArgs args,
                         Batch batch) {
-  beside_last_kernel(c, args);
+  beside_last_kernel(c, batch);
   select_frame(batch, c, selections, small, late, marks);
+  if (is_absent(batch)) return;
   const uint2 asked = ask(small, FIRST, args.small_capacity);
   const u32 components = c.counters[COMPONENTS];
   const PairList list = small_pairs(c, args, small);
@@ -246,8 +251,9 @@ KERNEL __launch_bounds__(CONNECT_THREADS)
 // where a selection leads does not depend on what has been joined meanwhile.
 KERNEL __launch_bounds__(CONNECT_THREADS, 6) connect_hook(Components c, Selections selections, u32 round, ConnectArgs args,
                                                           Batch batch) {
-  beside_last_kernel(c, args);
+  beside_last_kernel(c, batch);
   select_frame(batch, c, selections);
+  if (is_absent(batch)) return;
   // The first half of a round changes nothing of it.
   const u32 components = c.counters[COMPONENTS];
   ComponentSums asked;
@@ -334,9 +340,10 @@ __device__ __forceinline__ void absorb(const Components &c, const ConnectArgs &a
 KERNEL __launch_bounds__(NUMBER_THREADS)
     connect_number(Components c, Selections selections, uint2 *small, Late late, Marks marks, u16 *labels, RegionSums *regions,
                    u32 *part_clusters, u32 round, ConnectArgs args, Batch batch) {
-  beside_last_kernel(c, args);
+  beside_last_kernel(c, batch);
   select_frame(batch, c, selections, small, late, marks, labels, regions);
   select_some(batch, part_clusters);
+  if (is_absent(batch)) return;
   __shared__ NumberShared shared;
   // Roots as the rounds before left them: few are joined to others in what follows.
   u32 root = FIRST;
@@ -376,9 +383,10 @@ KERNEL __launch_bounds__(NUMBER_THREADS)
 KERNEL __launch_bounds__(NUMBER_THREADS)
     connect_fit(Components c, Selections selections, Marks marks, u16 *labels, RegionSums *regions, u32 *part_clusters,
                 ConnectArgs args, Batch batch) {
-  after_last_kernel(c, args);
+  after_last_kernel(c, batch);
   select_frame(batch, c, selections, marks, labels, regions);
   select_some(batch, part_clusters);
+  if (is_absent(batch)) return;
   __shared__ NumberShared shared;
   if (c.counters[REGIONS] <= args.max_regions) return;
   volatile u32 *flags = c.counters + REST;

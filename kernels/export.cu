@@ -11,7 +11,7 @@
 KERNEL __launch_bounds__(EXPORT_THREADS)
     widen_labels(const u16 *__restrict__ labels, u32 *__restrict__ out, u64 apart, u32 width, u32 stride, u32 first,
                  u32 outside, Batch batch) {
-  after_last_kernel(labels, outside);
+  after_last_kernel(labels, batch);
   select_frame(batch, labels);
   out += blockIdx.z * apart;
   const u32 x = blockIdx.x * EXPORT_THREADS + threadIdx.x, y = blockIdx.y;
@@ -67,7 +67,7 @@ KERNEL __launch_bounds__(1024)
 KERNEL __launch_bounds__(EXPORT_THREADS)
     gather_records(const u32 *__restrict__ from, u32 *__restrict__ to, const u64 *__restrict__ offsets, u32 words, u32 capacity,
                    Batch batch) {
-  after_last_kernel(from, capacity);
+  after_last_kernel(from, batch);
   select_frame(batch, from);
   const u64 first = offsets[blockIdx.z], count = offsets[blockIdx.z + 1] - first;
   u32 *const out = to + (capacity ? (u64)blockIdx.z * capacity : first) * words;
@@ -84,7 +84,7 @@ KERNEL __launch_bounds__(EXPORT_THREADS)
 KERNEL __launch_bounds__(EXPORT_THREADS)
     list_batch_edges(const Neighbor *__restrict__ pairs, i64 *__restrict__ edges, const u64 *__restrict__ regions_before,
                      const u64 *__restrict__ pairs_before, u32 frames, Batch batch) {
-  after_last_kernel(pairs, frames);
+  after_last_kernel(pairs, batch);
   select_frame(batch, pairs);
   const u64 row = 2 * pairs_before[frames], first = pairs_before[blockIdx.z], count = pairs_before[blockIdx.z + 1] - first;
   const i64 before = (i64)regions_before[blockIdx.z];

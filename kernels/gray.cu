@@ -14,10 +14,11 @@
 // In and out: counts [BINS], pixels in each group of codes, by atomic additions; zero before.
 // Race-free: counts are integers, added by atomics, in shared memory and then to those of all blocks.
 KERNEL __launch_bounds__(GRAY_THREADS) gray_count(const u8 *mask, u32 *counts, u32 mask_stride, FrameArgs frame, Batch batch) {
-  after_last_kernel(mask, frame);
+  after_last_kernel(mask, batch);
   select_frame(batch, counts);
   select_planes(batch, frame);
   select_mask(batch, mask);
+  if (is_absent(batch)) return;
   __shared__ u32 own[BINS];
   for (u32 i = threadIdx.x; i < BINS; i += GRAY_THREADS) own[i] = 0;
   __syncthreads();
@@ -51,8 +52,9 @@ __device__ __forceinline__ GrayRange widened(const GrayRange &used) {
 // there and this is its warm start.
 // Race-free: a thread reads and clears its own counts; one thread writes each end in shared memory, and one the range.
 KERNEL __launch_bounds__(1024) gray_range(u32 *counts, i32 *range, u32 follows, Batch batch) {
-  after_last_kernel(counts, follows);
+  after_last_kernel(counts, batch);
   select_frame(batch, counts, range);
+  if (is_absent(batch)) return;
   const u32 EACH = BINS / 1024;
   __shared__ BlockScan<1024>::Shared scan;
   __shared__ GrayRange used;

@@ -16,9 +16,10 @@
 KERNEL __launch_bounds__(MERGE_THREADS)
     hierarchy_start(Hierarchy h, const RegionSums *__restrict__ regions, const u32 *__restrict__ counters,
                     const u32 *__restrict__ from, const u32 *__restrict__ merged, HierarchyArgs args, Batch batch) {
-  after_last_kernel(h, args);
+  after_last_kernel(h, batch);
   select_frame(batch, h, regions, counters);
   select_some(batch, from, merged);
+  if (is_absent(batch)) return;
   const u32 count = counters[REGIONS], slots = slots_for(args, count);
   if (FIRST < HIERARCHY_COUNTS) h.counts[FIRST] = first_count(FIRST, count, args.until);
   for (u32 i = FIRST; i < count; i += ALL) {
@@ -161,8 +162,9 @@ __device__ __forceinline__ void add_touching(TouchingShared &shared, const PairT
 KERNEL __launch_bounds__(TILE_THREADS)
     hierarchy_measure(Components c, const u16 *__restrict__ component_label, const u32 *__restrict__ features, Hierarchy h,
                       HierarchyArgs args, Batch batch) {
-  after_last_kernel(c, args);
+  after_last_kernel(c, batch);
   select_frame(batch, c, component_label, features, h);
+  if (is_absent(batch)) return;
   __shared__ TouchingShared shared;
   // Nothing is merged, so that nobody asks for pairs.
   if (h.counts[SUPERPIXELS] <= args.until) return;
@@ -201,6 +203,7 @@ KERNEL __launch_bounds__(TILE_THREADS)
 KERNEL __launch_bounds__(MERGE_THREADS) hierarchy_roots(Hierarchy h, Batch batch) {
   after_last_kernel(h);
   select_frame(batch, h);
+  if (is_absent(batch)) return;
   const u32 count = h.counts[SUPERPIXELS];
   const Cut cut = load_cut(h);
   for (u32 i = FIRST; i < count; i += ALL) {
@@ -226,8 +229,9 @@ typedef BlockScan<NUMBER_THREADS> ScanWords;
 // Out: of `h` roots, numbers of roots [regions], sums, zero [regions]; the number of regions.
 // Race-free: a thread reads and writes its own label's entries, and a warp its own word of the bitmap, which the last block reads.
 KERNEL __launch_bounds__(NUMBER_THREADS) hierarchy_number(Hierarchy h, u32 *__restrict__ counters, Batch batch) {
-  after_last_kernel(h, counters);
+  after_last_kernel(h, batch);
   select_frame(batch, h, counters);
+  if (is_absent(batch)) return;
   const u32 count = h.counts[SUPERPIXELS], thread = threadIdx.x;
   for (u32 base = blockIdx.x * NUMBER_THREADS; base < count; base += ALL) {
     const u32 i = base + thread, lowest = i < count ? h.lowest[h.roots[i]] : NO_JOIN;
@@ -270,8 +274,9 @@ KERNEL __launch_bounds__(NUMBER_THREADS) hierarchy_number(Hierarchy h, u32 *__re
 KERNEL __launch_bounds__(MERGE_THREADS)
     hierarchy_label(Components c, Hierarchy h, u16 *__restrict__ component_label, const RegionSums *__restrict__ regions,
                     Batch batch) {
-  after_last_kernel(c, regions);
+  after_last_kernel(c, batch);
   select_frame(batch, c, h, component_label, regions);
+  if (is_absent(batch)) return;
   const u32 components = c.counters[COMPONENTS], count = h.counts[SUPERPIXELS];
   for (u32 i = FIRST; i < components; i += ALL) {
     if (component_label[i] != NO_LABEL) component_label[i] = (u16)h.numbers[h.roots[component_label[i]]];
@@ -291,8 +296,9 @@ KERNEL __launch_bounds__(MERGE_THREADS)
 // Race-free: a thread writes its own region.
 KERNEL __launch_bounds__(MERGE_THREADS)
     hierarchy_regions(Hierarchy h, RegionSums *__restrict__ regions, const u32 *__restrict__ counters, Batch batch) {
-  after_last_kernel(h, counters);
+  after_last_kernel(h, batch);
   select_frame(batch, h, regions, counters);
+  if (is_absent(batch)) return;
   const u32 count = counters[REGIONS];
   for (u32 i = FIRST; i < count; i += ALL) store_region(regions + i, region_of(h.sums[i].count, h.sums[i].color));
 }

@@ -11,8 +11,9 @@
 // Out: keys, in any order, and in the counts of `h` how many.
 // Race-free: a warp takes places for its keys by an atomic addition, and a thread writes its own.
 KERNEL __launch_bounds__(MERGE_THREADS) hierarchy_keys(Hierarchy h, MergeList list, Batch batch) {
-  after_last_kernel(h, list);
+  after_last_kernel(h, batch);
   select_frame(batch, h, list);
+  if (is_absent(batch)) return;
   const u32 count = h.counts[SUPERPIXELS];
   const Cut cut = load_cut(h);
   for (u32 base = FIRST - lane_id(); base < count; base += ALL) {
@@ -37,8 +38,9 @@ KERNEL __launch_bounds__(MERGE_THREADS) hierarchy_keys(Hierarchy h, MergeList li
 // Out: steps, their number.
 // Race-free: keys are only read; places differ as keys do.
 KERNEL __launch_bounds__(MERGE_THREADS) hierarchy_list(Hierarchy h, MergeList list, Batch batch) {
-  after_last_kernel(h, list);
+  after_last_kernel(h, batch);
   select_frame(batch, h, list);
+  if (is_absent(batch)) return;
   const u32 total = h.counts[MERGES], lane = lane_id();
   if (FIRST == 0) *list.count = total;
   for (u32 first = FIRST / 32 * MERGES_A_WARP; first < total; first += ALL / 32 * MERGES_A_WARP) {

@@ -207,8 +207,9 @@ __device__ __forceinline__ u32 height_of_rank(typename BlockSelect<THREADS>::Sha
 // join, by atomic additions of integers; pairs take slots of the next table by compare-and-swap. All blocks see the same numbers
 // behind a barrier, so that they go the same way; a number is cleared when all have read it, two rounds later.
 KERNEL __launch_bounds__(HIERARCHY_THREADS) hierarchy_rounds(Hierarchy h, u32 *counters, HierarchyArgs args, Batch batch) {
-  after_last_kernel(h, args);
+  after_last_kernel(h, batch);
   select_frame(batch, h, counters);
+  if (is_absent(batch)) return;
   __shared__ BlockSelect<HIERARCHY_THREADS>::Shared shared;
   __shared__ WaitingSlots waiting;
   const u32 count = h.counts[SUPERPIXELS];
@@ -435,14 +436,16 @@ __device__ __forceinline__ void do_last_rounds(const Hierarchy &h, const Hierarc
 // by its own thread, its root, which does not join, changed by atomic additions of integers; a pair has one thread, which names it anew. In
 // the third, keys are only read, but for those that no slot has, and what a pair in a slot holds changes by atomic additions.
 KERNEL __launch_bounds__(LAST_THREADS) hierarchy_last_rounds(Hierarchy h, HierarchyArgs args, Batch batch) {
-  after_last_kernel(h, args);
+  after_last_kernel(h, batch);
   select_frame(batch, h);
+  if (is_absent(batch)) return;
   do_last_rounds<LAST_THREADS>(h, args);
 }
 
 // The kernel above where a multiprocessor has several frames; block: LAST_THREADS_NARROW.
 KERNEL __launch_bounds__(LAST_THREADS_NARROW) hierarchy_last_rounds_narrow(Hierarchy h, HierarchyArgs args, Batch batch) {
-  after_last_kernel(h, args);
+  after_last_kernel(h, batch);
   select_frame(batch, h);
+  if (is_absent(batch)) return;
   do_last_rounds<LAST_THREADS_NARROW>(h, args);
 }

@@ -2,6 +2,7 @@
 // Stage `temporal/identify`; mirrors identify.rs, matching.rs and merged.rs of src/temporal. It knows regions by the
 // final label of each component, however that came about. All choices are maxima of keys, so the order of threads does not
 // matter.
+#include "batch.cuh"
 #include "connect.cuh"
 #include "regions.cuh"
 #include "temporal.cuh"
@@ -10,8 +11,10 @@
 // Grid: any number of blocks of TEMPORAL_THREADS, a component a thread by turns.
 // In: clusters and sums [components].
 // Out: largest [cells], by atomic maxima.
-KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_largest(Components c, Temporal t, TemporalArgs args) {
-  after_last_kernel(c, args);
+KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_largest(Components c, Temporal t, TemporalArgs args, Batch batch) {
+  after_last_kernel(c, batch);
+  select_frame(batch, c, t);
+  if (is_absent(batch)) return;
   find_largest(c, t.largest, args.cells, args.connectivity, FIRST, ALL, [](u32, u32, u32) {});
 }
 
@@ -28,8 +31,11 @@ __device__ __forceinline__ u32 label_at(const Components &c, const u16 *componen
 // Out: owners [regions], by atomic maxima; largest_label, reseed_claims, slots [cells]; part_claims [cells][parts], zero.
 // Race-free: a thread writes the entries of its own slot.
 KERNEL __launch_bounds__(TEMPORAL_THREADS)
-    temporal_own(Components c, const u16 *component_label, Temporal t, GridArgs grid, TemporalArgs args, u32 warm) {
-  after_last_kernel(c, warm);
+    temporal_own(Components c, const u16 *component_label, Temporal t, GridArgs grid, TemporalArgs args, u32 warm,
+                 Batch batch) {
+  after_last_kernel(c, batch);
+  select_frame(batch, c, component_label, t);
+  if (is_absent(batch)) return;
   const u32 k = FIRST;
   if (k >= grid.nx * grid.ny) return;
   const u64 largest = t.largest[k];
@@ -183,10 +189,13 @@ __device__ __forceinline__ void match(const Temporal &t, const TemporalArgs &arg
 // In: the table of pairs.
 // Out: taken [2][regions]; the table, empty.
 // Race-free: choices are atomic maxima, between barriers; of the pairs of a region or of an earlier one only one unites.
-KERNEL __launch_bounds__(IDENTIFY_THREADS) temporal_match(Temporal t, TemporalArgs args) {
-  after_last_kernel(t, args);
+KERNEL __launch_bounds__(IDENTIFY_THREADS) temporal_match(Temporal t, TemporalArgs args, Batch batch) {
+  after_last_kernel(t, batch);
+  select_frame(batch, t);
+  if (is_absent(batch)) return;
   const u32 pairs = __ldcg(&t.state->pairs);
-  if (pairs > FEW_PAIRS) {
+  // In a batch a frame has one block, since all of a grid that meets have to be on the device at once.
+  if (pairs > FEW_PAIRS && gridDim.x > 1) {
     match(t, args, GridTeam{t.state->barrier}, pairs);
   } else if (blockIdx.x == 0 && pairs > 0) {
     match(t, args, BlockTeam(), pairs);
@@ -230,8 +239,11 @@ __device__ __forceinline__ NewTracks count_new(u32 *new_tracks, u32 order, bool 
 // Out: the table of pairs; sums [regions][6], by atomic additions; new_tracks [blocks], zero.
 // Race-free: slots of the table are taken by compare-and-swap, overlaps added by atomics.
 KERNEL __launch_bounds__(IDENTIFY_THREADS)
-    temporal_identify(Components c, const u16 *component_label, Temporal t, GridArgs grid, TemporalArgs args, u32 follows) {
-  beside_last_kernel(c, follows);
+    temporal_identify(Components c, const u16 *component_label, Temporal t, GridArgs grid, TemporalArgs args, u32 follows,
+                      Batch batch) {
+  beside_last_kernel(c, batch);
+  select_frame(batch, c, component_label, t);
+  if (is_absent(batch)) return;
   const bool warm = follows && !is_cut(*t.state, args);
   const u32 samples = grid.sample_width * grid.sample_height, step = grid.sample_step;
   const auto label_of = [&](u32 i) {
@@ -369,8 +381,10 @@ __device__ __forceinline__ void want_slot(const Temporal &t, const GridArgs &gri
 // terminated by its own thread, and its size is written by that alone; counts of new tracks are released by their block and acquired
 // by later ones; the last block writes the state after all blocks, which have read it, have released their counts.
 KERNEL __launch_bounds__(TEMPORAL_THREADS)
-    temporal_name(Components c, Temporal t, GridArgs grid, TemporalArgs args, u32 follows) {
-  beside_last_kernel(c, follows);
+    temporal_name(Components c, Temporal t, GridArgs grid, TemporalArgs args, u32 follows, Batch batch) {
+  beside_last_kernel(c, batch);
+  select_frame(batch, c, t);
+  if (is_absent(batch)) return;
   // Independent loads are all in flight at once, and then those that depend on them: one after the other takes longer than all else.
   // Only `taken` and the sums of regions are new.
   const u32 order = order_of_block(&t.state->tickets[1]), i = order * TEMPORAL_THREADS + threadIdx.x;
@@ -447,8 +461,11 @@ __device__ __forceinline__ i32 mean_velocity(i64 sum, i64 n) {
 // Out: of `merged` numbers and totals [regions], by atomic additions; the table of pairs; new_tracks [blocks], zero.
 // Race-free: slots of the table are taken by compare-and-swap; votes and totals are integers, added by atomics.
 KERNEL __launch_bounds__(TEMPORAL_THREADS)
-    temporal_vote(const RegionSums *regions, Forest forest, Temporal t, TemporalArgs args, Merged merged) {
-  after_last_kernel(regions, merged);
+    temporal_vote(const RegionSums *regions, Forest forest, Temporal t, TemporalArgs args, Merged merged,
+                  Batch batch) {
+  after_last_kernel(regions, batch);
+  select_frame(batch, regions, forest, t, merged);
+  if (is_absent(batch)) return;
   const u32 superpixels = *forest.count;
   for (u32 i = FIRST; i < args.name_blocks; i += ALL) t.new_tracks[i] = 0;
   for (u32 i = FIRST; i < superpixels; i += ALL) {
@@ -468,8 +485,11 @@ KERNEL __launch_bounds__(TEMPORAL_THREADS)
 // Out: of `merged` tracks [regions] and the next identity; motion [regions]; taken and totals, zero.
 // Race-free: a thread has its own region; the last block writes the next identity when all have told how many are new, for which they
 // have read it.
-KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_name_merged(const u32 *counters, Temporal t, Merged merged) {
-  beside_last_kernel(counters, merged);
+KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_name_merged(const u32 *counters, Temporal t, Merged merged,
+                                                                        Batch batch) {
+  beside_last_kernel(counters, batch);
+  select_frame(batch, counters, t, merged);
+  if (is_absent(batch)) return;
   const u32 order = order_of_block(&t.state->tickets[2]), label = order * TEMPORAL_THREADS + threadIdx.x;
   const u32 next = *merged.next_id, count = counters[REGIONS];
   wait_for_last_kernel();

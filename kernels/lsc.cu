@@ -96,8 +96,9 @@ __device__ __forceinline__ void find_mean(const u32 *__restrict__ samples, const
 KERNEL __launch_bounds__(MEAN_THREADS)
     lsc_mean(const u32 *__restrict__ samples, const u32 *__restrict__ color, Means *__restrict__ means, u32 count,
              Batch batch) {
-  after_last_kernel(samples, count);
+  after_last_kernel(samples, batch);
   select_frame(batch, samples, means);
+  if (is_absent(batch)) return;
   find_mean<false>(samples, color, means, count, count);
 }
 
@@ -105,8 +106,9 @@ KERNEL __launch_bounds__(MEAN_THREADS)
 KERNEL __launch_bounds__(MEAN_THREADS)
     lsc_mean_masked(const u32 *__restrict__ samples, const u32 *__restrict__ color, Means *__restrict__ means,
                     const u32 *__restrict__ counters, u32 count, Batch batch) {
-  after_last_kernel(samples, count);
+  after_last_kernel(samples, batch);
   select_frame(batch, samples, means, counters);
+  if (is_absent(batch)) return;
   find_mean<true>(samples, color, means, count, counters[INSIDE]);
 }
 
@@ -488,8 +490,9 @@ KERNEL __launch_bounds__(ROUND_THREADS)
                const u32 *__restrict__ px, const u32 *__restrict__ py, const Mean *__restrict__ mean,
                const Sums *__restrict__ sums, Sums *__restrict__ sums_out, Sums *__restrict__ sums_clear,
                const Sums *__restrict__ old, Sums *__restrict__ out, u32 seeds, LscArgs args, Batch batch) {
-  beside_last_kernel(features, args);
+  beside_last_kernel(features, batch);
   select_frame(batch, features, samples, mean, sums, sums_out, sums_clear, old, out, args);
+  if (is_absent(batch)) return;
   const Pairs pairs = {color, px, py};
   assign(
       samples, color, px, py, mean, sums_out, args,
@@ -602,8 +605,9 @@ KERNEL __launch_bounds__(LABEL_THREADS, 6)
     lsc_label(const u32 *__restrict__ features, const u32 *__restrict__ color, const u32 *__restrict__ px,
               const u32 *__restrict__ py, const Mean *__restrict__ mean, const Sums *__restrict__ sums,
               const Sums *__restrict__ old, Components components, LscArgs args, Batch batch) {
-  beside_last_kernel(features, args);
+  beside_last_kernel(features, batch);
   select_frame(batch, features, mean, sums, old, components);
+  if (is_absent(batch)) return;
   label_alone<LABEL_THREADS / 32>(features, color, px, py, mean, sums, old, components, args);
 }
 
@@ -612,8 +616,9 @@ KERNEL __launch_bounds__(LABEL_THREADS_SMALL, 3)
     lsc_label_small(const u32 *__restrict__ features, const u32 *__restrict__ color, const u32 *__restrict__ px,
                     const u32 *__restrict__ py, const Mean *__restrict__ mean, const Sums *__restrict__ sums,
                     const Sums *__restrict__ old, Components components, LscArgs args, Batch batch) {
-  beside_last_kernel(features, args);
+  beside_last_kernel(features, batch);
   select_frame(batch, features, mean, sums, old, components);
+  if (is_absent(batch)) return;
   label_alone<LABEL_THREADS_SMALL / 32>(features, color, px, py, mean, sums, old, components, args);
 }
 

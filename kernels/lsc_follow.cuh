@@ -139,8 +139,10 @@ __device__ __forceinline__ i32 position_of(const LscTemporal &own, const LscArgs
 KERNEL __launch_bounds__(ROUND_THREADS, 6)
     lsc_follow(const u32 *__restrict__ samples, const u32 *__restrict__ color, const u32 *__restrict__ px,
                const u32 *__restrict__ py, const Mean *__restrict__ mean, LscTemporal own, Temporal t,
-               TemporalArgs temporal, u32 begin, u32 round, LscArgs args) {
-  beside_last_kernel(samples, args);
+               TemporalArgs temporal, u32 begin, u32 round, LscArgs args, Batch batch) {
+  beside_last_kernel(samples, batch);
+  select_frame(batch, samples, mean, own, t, args);
+  if (is_absent(batch)) return;
   __shared__ u64 total;
   if (begin == BEGIN_AGAIN) wait_for_last_kernel();
   const bool cut = begin != BEGIN_CARRY && is_cut(*t.state, temporal);
@@ -203,8 +205,10 @@ __device__ __forceinline__ void label_follow(const float2 *color, const u32 *px,
 KERNEL __launch_bounds__(LABEL_THREADS, 6)
     lsc_label_follow(const float2 *__restrict__ color, const u32 *__restrict__ px, const u32 *__restrict__ py,
                      const Mean *__restrict__ mean, LscTemporal own, Temporal t, TemporalArgs temporal,
-                     Components components, u32 round, u32 follows, LscArgs args) {
-  beside_last_kernel(color, args);
+                     Components components, u32 round, u32 follows, LscArgs args, Batch batch) {
+  beside_last_kernel(color, batch);
+  select_frame(batch, mean, own, t, components, args);
+  if (is_absent(batch)) return;
   label_follow<LABEL_THREADS / 32>(color, px, py, mean, own, t, temporal, components, round, follows, args);
 }
 
@@ -212,7 +216,9 @@ KERNEL __launch_bounds__(LABEL_THREADS, 6)
 KERNEL __launch_bounds__(LABEL_THREADS_SMALL, 3)
     lsc_label_follow_small(const float2 *__restrict__ color, const u32 *__restrict__ px, const u32 *__restrict__ py,
                            const Mean *__restrict__ mean, LscTemporal own, Temporal t, TemporalArgs temporal,
-                           Components components, u32 round, u32 follows, LscArgs args) {
-  beside_last_kernel(color, args);
+                           Components components, u32 round, u32 follows, LscArgs args, Batch batch) {
+  beside_last_kernel(color, batch);
+  select_frame(batch, mean, own, t, components, args);
+  if (is_absent(batch)) return;
   label_follow<LABEL_THREADS_SMALL / 32>(color, px, py, mean, own, t, temporal, components, round, follows, args);
 }

@@ -14,6 +14,7 @@ KERNEL __launch_bounds__(MASK_THREADS)
   after_last_kernel(mask, grid);
   select_frame(batch, features, samples, counters);
   select_mask(batch, mask);
+  if (is_absent(batch)) return;
   u32 inside = 0;
   for (u32 i = FIRST; i < grid.width * grid.height; i += ALL) {
     const u32 y = i / grid.width, x = i - y * grid.width;
@@ -37,6 +38,7 @@ KERNEL __launch_bounds__(MASK_THREADS)
 KERNEL __launch_bounds__(MASK_THREADS) mask_seeds(const u32 *features, u32 *seeds, GridArgs grid, Batch batch) {
   after_last_kernel(features, grid);
   select_frame(batch, features, seeds);
+  if (is_absent(batch)) return;
   const u32 k = FIRST / 32;
   if (k >= grid.nx * grid.ny) return;
   const u32 gy = k / grid.nx, gx = k - gy * grid.nx;

@@ -29,8 +29,9 @@ __device__ __forceinline__ void begin_pass(const Merging &m, u32 i, const Compon
 // Race-free: integers, added by atomics.
 KERNEL __launch_bounds__(MERGE_THREADS)
     merge_gather(Components c, const u16 *__restrict__ component_label, RegionSums *__restrict__ regions, Batch batch) {
-  after_last_kernel(c, regions);
+  after_last_kernel(c, batch);
   select_frame(batch, c, component_label, regions);
+  if (is_absent(batch)) return;
   const u32 components = c.counters[COMPONENTS];
   for (u32 i = FIRST; i < components; i += ALL) {
     const ComponentSums held = c.sums[i];
@@ -49,8 +50,9 @@ KERNEL __launch_bounds__(MERGE_THREADS)
 // Race-free: a thread writes its own region's entries.
 KERNEL __launch_bounds__(MERGE_THREADS)
     merge_start(Merging m, const RegionSums *__restrict__ regions, const u32 *__restrict__ counters, Batch batch) {
-  after_last_kernel(m, counters);
+  after_last_kernel(m, batch);
   select_frame(batch, m, regions, counters);
+  if (is_absent(batch)) return;
   const u32 count = counters[REGIONS];
   if (FIRST == 0) *m.count = count;
   for (u32 i = FIRST; i < count; i += ALL) {
@@ -70,6 +72,7 @@ KERNEL __launch_bounds__(MERGE_THREADS)
 KERNEL __launch_bounds__(MERGE_THREADS) merge_again(Merging m, Batch batch) {
   after_last_kernel(m);
   select_frame(batch, m);
+  if (is_absent(batch)) return;
   const u32 count = *m.count;
   for (u32 i = FIRST; i < count; i += ALL) {
     const ComponentSums sums = m.sums[i];
@@ -85,8 +88,9 @@ KERNEL __launch_bounds__(MERGE_THREADS) merge_again(Merging m, Batch batch) {
 // Race-free: nothing is joined here; `nearest` only falls, so that a stale value of it costs an atomic and changes nothing.
 KERNEL __launch_bounds__(MERGE_THREADS)
     merge_nearest(Components c, Merging m, const u16 *__restrict__ component_label, u32 pass, Batch batch) {
-  after_last_kernel(c, pass);
+  after_last_kernel(c, batch);
   select_frame(batch, c, m, component_label);
+  if (is_absent(batch)) return;
   const u32 edges = c.counters[EDGES];
   for (u32 i = FIRST; i < edges; i += ALL) {
     const uint2 edge = c.edges[i];
@@ -109,8 +113,9 @@ KERNEL __launch_bounds__(MERGE_THREADS)
 // Out: parents, by `unite`.
 // Race-free: pairs, means and nearest, which decide, are only read; sets and their roots do not depend on the order of unions.
 KERNEL __launch_bounds__(MERGE_THREADS) merge_join(Components c, Merging m, MergeArgs args, Batch batch) {
-  after_last_kernel(c, args);
+  after_last_kernel(c, batch);
   select_frame(batch, c, m);
+  if (is_absent(batch)) return;
   const u32 edges = c.counters[EDGES];
   for (u32 i = FIRST; i < edges; i += ALL) {
     const uint2 edge = c.edges[i];
@@ -131,6 +136,7 @@ KERNEL __launch_bounds__(MERGE_THREADS) merge_join(Components c, Merging m, Merg
 KERNEL __launch_bounds__(MERGE_THREADS) merge_move_sums(Merging m, Batch batch) {
   after_last_kernel(m);
   select_frame(batch, m);
+  if (is_absent(batch)) return;
   const u32 count = *m.count;
   for (u32 i = FIRST; i < count; i += ALL) {
     const u32 root = find_root(LabelSets(m), i);
@@ -149,8 +155,9 @@ KERNEL __launch_bounds__(MERGE_THREADS) merge_move_sums(Merging m, Batch batch) 
 // Out: numbers of roots, the number of regions.
 // Race-free: a thread writes its own share's.
 KERNEL __launch_bounds__(NUMBER_THREADS) merge_number(Merging m, u32 *__restrict__ counters, Batch batch) {
-  after_last_kernel(m, counters);
+  after_last_kernel(m, batch);
   select_frame(batch, m, counters);
+  if (is_absent(batch)) return;
   __shared__ BlockScan<NUMBER_THREADS>::Shared shared;
   const u32 count = *m.count, share = (count + NUMBER_THREADS - 1) / NUMBER_THREADS;
   const u32 begin = min(threadIdx.x * share, count), end = min(begin + share, count);
@@ -172,8 +179,9 @@ KERNEL __launch_bounds__(NUMBER_THREADS) merge_number(Merging m, u32 *__restrict
 KERNEL __launch_bounds__(TILE_THREADS)
     merge_keep(Components c, const u16 *__restrict__ component_label, u16 *__restrict__ kept, u32 width, u32 height,
                Batch batch) {
-  after_last_kernel(c, height);
+  after_last_kernel(c, batch);
   select_frame(batch, c, component_label, kept);
+  if (is_absent(batch)) return;
   const u32 x = blockIdx.x * TILE + lane_id(), top = blockIdx.y * TILE + threadIdx.x / 32 * 4;
   const u32 first = c.tile_first[blockIdx.y * gridDim.x + blockIdx.x];
   for (u32 y = top; y < min(top + 4, height); y++) {
@@ -189,8 +197,9 @@ KERNEL __launch_bounds__(TILE_THREADS)
 // Race-free: a thread writes its own component's label, and its own root's region, since numbers differ.
 KERNEL __launch_bounds__(MERGE_THREADS)
     merge_label(Components c, Merging m, u16 *__restrict__ component_label, RegionSums *__restrict__ regions, Batch batch) {
-  after_last_kernel(c, regions);
+  after_last_kernel(c, batch);
   select_frame(batch, c, m, component_label, regions);
+  if (is_absent(batch)) return;
   const u32 components = c.counters[COMPONENTS], count = *m.count;
   for (u32 i = FIRST; i < components; i += ALL) {
     if (component_label[i] == NO_LABEL) continue;

@@ -180,8 +180,9 @@ __device__ __forceinline__ void density_of(const u32 *features, const float *col
 KERNEL __launch_bounds__(DENSITY_THREADS)
     quickshift_density(const u32 *__restrict__ features, const float *__restrict__ column,
                        const float *__restrict__ row, u32 *__restrict__ density, QuickShiftArgs args, Batch batch) {
-  after_last_kernel(features, args);
+  after_last_kernel(features, batch);
   select_frame(batch, features, density);
+  if (is_absent(batch)) return;
   density_of<DENSITY_CELLS>(features, column, row, density, args);
 }
 
@@ -189,8 +190,9 @@ KERNEL __launch_bounds__(DENSITY_THREADS)
 KERNEL __launch_bounds__(DENSITY_THREADS)
     quickshift_density_small(const u32 *__restrict__ features, const float *__restrict__ column,
                              const float *__restrict__ row, u32 *__restrict__ density, QuickShiftArgs args, Batch batch) {
-  after_last_kernel(features, args);
+  after_last_kernel(features, batch);
   select_frame(batch, features, density);
+  if (is_absent(batch)) return;
   density_of<DENSITY_CELLS_SMALL>(features, column, row, density, args);
 }
 
@@ -205,8 +207,9 @@ __device__ __forceinline__ float channel(u32 value) { return __int_as_float((i32
 KERNEL __launch_bounds__(LINK_THREADS)
     quickshift_link(const u32 *__restrict__ features, const u32 *__restrict__ density,
                     const QuickShiftOffset *__restrict__ offsets, u32 *__restrict__ parents, QuickShiftArgs args, Batch batch) {
-  after_last_kernel(features, args);
+  after_last_kernel(features, batch);
   select_frame(batch, features, density, parents);
+  if (is_absent(batch)) return;
   __shared__ QuickShiftOffset near[LINK_OFFSETS];
   for (u32 i = threadIdx.x; i < min(args.offsets, (u32)LINK_OFFSETS); i += LINK_THREADS) near[i] = offsets[i];
   __syncthreads();
@@ -258,8 +261,9 @@ KERNEL __launch_bounds__(LINK_THREADS)
 // both ancestors, and roots stay.
 KERNEL __launch_bounds__(FLATTEN_THREADS)
     quickshift_flatten(volatile u32 *parents, u32 *counters, u32 pass, u32 pixels, Batch batch) {
-  after_last_kernel(parents, pixels);
+  after_last_kernel(parents, batch);
   select_frame(batch, parents, counters);
+  if (is_absent(batch)) return;
   if (pass > 0 && counters[FLATTEN_COUNTER + pass - 1] == 0) return;
   const u32 pixel = blockIdx.x * FLATTEN_THREADS + threadIdx.x;
   bool far = false;
@@ -306,8 +310,9 @@ struct Roots : TilePlane {
 KERNEL __launch_bounds__(LABEL_THREADS)
     quickshift_label(const u32 *__restrict__ features, const u32 *__restrict__ parents, Components components,
                      QuickShiftArgs args, Batch batch) {
-  after_last_kernel(features, args);
+  after_last_kernel(features, batch);
   select_frame(batch, features, parents, components);
+  if (is_absent(batch)) return;
   Roots roots = {tile_plane(parents, args.width, args.height), args.width * args.height};
   tile_components<LABEL_THREADS / 32>(components, args.width, args.height, features, roots);
 }

@@ -75,9 +75,10 @@ __device__ __forceinline__ u32 best_region(RefineTile &tile, i32 x, i32 y, const
 KERNEL __launch_bounds__(TILE_THREADS)
     refine_begin(Components c, const u16 *__restrict__ component_label, const RegionSums *__restrict__ regions,
                  u16 *__restrict__ labels, u16 *__restrict__ kept, u64 *__restrict__ mean, RefineArgs args, Batch batch) {
-  after_last_kernel(c, args);
+  after_last_kernel(c, batch);
   select_frame(batch, c, component_label, regions, labels, mean);
   select_some(batch, kept);
+  if (is_absent(batch)) return;
   const u32 tile = blockIdx.y * gridDim.x + blockIdx.x, first = c.tile_first[tile];
   const u32 x = blockIdx.x * TILE + lane_id(), top = blockIdx.y * TILE + threadIdx.x / 32 * 4;
   for (u32 y = top; y < min(top + 4, args.height); y++) {
@@ -99,8 +100,9 @@ KERNEL __launch_bounds__(TILE_THREADS)
 KERNEL __launch_bounds__(TABLE_THREADS)
     refine_means(const u32 *__restrict__ counters, const RegionSums *__restrict__ regions, u64 *__restrict__ mean,
                  Batch batch) {
-  after_last_kernel(counters, mean);
+  after_last_kernel(counters, batch);
   select_frame(batch, counters, regions, mean);
+  if (is_absent(batch)) return;
   const u32 count = counters[REGIONS];
   for (u32 i = FIRST; i < count; i += ALL) mean[i] = mean_of(regions[i].area, regions[i].color);
 }
@@ -114,8 +116,9 @@ KERNEL __launch_bounds__(TABLE_THREADS)
 KERNEL __launch_bounds__(REFINE_THREADS)
     refine_sweep(const u16 *__restrict__ labels, u16 *__restrict__ refined, const u32 *__restrict__ features,
                  const u64 *__restrict__ mean, RegionSums *__restrict__ regions, RefineArgs args, Batch batch) {
-  after_last_kernel(labels, args);
+  after_last_kernel(labels, batch);
   select_frame(batch, labels, refined, features, mean, regions);
+  if (is_absent(batch)) return;
   __shared__ RefineTile tile;
   const i32 left = blockIdx.x * TILE, top = blockIdx.y * TILE;
   for (u32 i = threadIdx.x; i < REFINE_W * REFINE_H; i += REFINE_THREADS) {
@@ -169,8 +172,9 @@ KERNEL __launch_bounds__(REFINE_THREADS)
 // order shows in no result.
 KERNEL __launch_bounds__(TILE_THREADS)
     refine_end(Components c, const u16 *__restrict__ labels, u16 *__restrict__ component_label, RefineArgs args, Batch batch) {
-  after_last_kernel(c, args);
+  after_last_kernel(c, batch);
   select_frame(batch, c, labels, component_label);
+  if (is_absent(batch)) return;
   __shared__ u32 keys[LABEL_SLOTS], count;
   __shared__ u16 number[LABEL_SLOTS];
   for (u32 i = threadIdx.x; i < LABEL_SLOTS; i += TILE_THREADS) keys[i] = NO_SLOT;

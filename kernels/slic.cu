@@ -353,8 +353,9 @@ __device__ __forceinline__ void assign_round(const u32 *features, const u32 *sam
 KERNEL __launch_bounds__(ROUND_THREADS)
     slic_assign(const u32 *features, const u32 *samples, const i32 *px, const i32 *py, const Sums *sums, Sums *sums_out,
                 Sums *sums_clear, const Center *old, Center *out, u32 seeds, SlicArgs args, Batch batch) {
-  beside_last_kernel(features, args);
+  beside_last_kernel(features, batch);
   select_frame(batch, features, samples, sums, sums_out, sums_clear, old, out, args);
+  if (is_absent(batch)) return;
   assign_round<false>(features, samples, px, py, sums, sums_out, sums_clear, old, out, seeds, args);
 }
 
@@ -363,8 +364,9 @@ KERNEL __launch_bounds__(ROUND_THREADS)
     slic_assign_adaptive(const u32 *features, const u32 *samples, const i32 *px, const i32 *py, const Sums *sums,
                          Sums *sums_out, Sums *sums_clear, const Center *old, Center *out, u32 seeds, SlicArgs args,
                          Batch batch) {
-  beside_last_kernel(features, args);
+  beside_last_kernel(features, batch);
   select_frame(batch, features, samples, sums, sums_out, sums_clear, old, out, args);
+  if (is_absent(batch)) return;
   assign_round<true>(features, samples, px, py, sums, sums_out, sums_clear, old, out, seeds, args);
 }
 
@@ -472,8 +474,9 @@ __device__ __forceinline__ void label_alone(const u32 *features, const i32 *px, 
 KERNEL __launch_bounds__(LABEL_THREADS, 8)
     slic_label(const u32 *features, const i32 *px, const i32 *py, const Sums *sums, const Center *old,
                Components components, SlicArgs args, Batch batch) {
-  beside_last_kernel(features, args);
+  beside_last_kernel(features, batch);
   select_frame(batch, features, sums, old, components);
+  if (is_absent(batch)) return;
   label_alone<false, LABEL_THREADS / 32>(features, px, py, sums, old, components, args);
 }
 
@@ -481,8 +484,9 @@ KERNEL __launch_bounds__(LABEL_THREADS, 8)
 KERNEL __launch_bounds__(LABEL_THREADS_SMALL)
     slic_label_small(const u32 *features, const i32 *px, const i32 *py, const Sums *sums, const Center *old,
                      Components components, SlicArgs args, Batch batch) {
-  beside_last_kernel(features, args);
+  beside_last_kernel(features, batch);
   select_frame(batch, features, sums, old, components);
+  if (is_absent(batch)) return;
   label_alone<false, LABEL_THREADS_SMALL / 32>(features, px, py, sums, old, components, args);
 }
 
@@ -490,8 +494,9 @@ KERNEL __launch_bounds__(LABEL_THREADS_SMALL)
 KERNEL __launch_bounds__(LABEL_THREADS)
     slic_label_adaptive(const u32 *features, const i32 *px, const i32 *py, const Sums *sums, const Center *old,
                         Components components, SlicArgs args, Batch batch) {
-  beside_last_kernel(features, args);
+  beside_last_kernel(features, batch);
   select_frame(batch, features, sums, old, components);
+  if (is_absent(batch)) return;
   label_alone<true, LABEL_THREADS / 32>(features, px, py, sums, old, components, args);
 }
 

@@ -112,16 +112,20 @@ __device__ __forceinline__ void follow(const u32 *samples, const i32 *px, const 
 // Race-free: as there; three sets of sums and two of centers take turns.
 KERNEL __launch_bounds__(ROUND_THREADS)
     slic_follow(const u32 *__restrict__ samples, const i32 *__restrict__ px, const i32 *__restrict__ py,
-                SlicTemporal own, Temporal t, TemporalArgs temporal, u32 begin, u32 round, SlicArgs args) {
-  beside_last_kernel(samples, args);
+                SlicTemporal own, Temporal t, TemporalArgs temporal, u32 begin, u32 round, SlicArgs args, Batch batch) {
+  beside_last_kernel(samples, batch);
+  select_frame(batch, samples, own, t, args);
+  if (is_absent(batch)) return;
   follow<false>(samples, px, py, own, t, temporal, begin, round, args);
 }
 
 // The kernel above for SLICO.
 KERNEL __launch_bounds__(ROUND_THREADS)
     slic_follow_adaptive(const u32 *__restrict__ samples, const i32 *__restrict__ px, const i32 *__restrict__ py,
-                         SlicTemporal own, Temporal t, TemporalArgs temporal, u32 begin, u32 round, SlicArgs args) {
-  beside_last_kernel(samples, args);
+                         SlicTemporal own, Temporal t, TemporalArgs temporal, u32 begin, u32 round, SlicArgs args, Batch batch) {
+  beside_last_kernel(samples, batch);
+  select_frame(batch, samples, own, t, args);
+  if (is_absent(batch)) return;
   follow<true>(samples, px, py, own, t, temporal, begin, round, args);
 }
 
@@ -163,23 +167,29 @@ __device__ __forceinline__ void label_and_leave(const i32 *px, const i32 *py, co
 // by a later kernel and to another plane.
 KERNEL __launch_bounds__(LABEL_THREADS, 6)
     slic_label_follow(const i32 *__restrict__ px, const i32 *__restrict__ py, SlicTemporal own, Temporal t,
-                      TemporalArgs temporal, Components components, u32 round, u32 follows, SlicArgs args) {
-  beside_last_kernel(px, args);
+                      TemporalArgs temporal, Components components, u32 round, u32 follows, SlicArgs args, Batch batch) {
+  beside_last_kernel(px, batch);
+  select_frame(batch, own, t, components, args);
+  if (is_absent(batch)) return;
   label_and_leave<false, LABEL_THREADS / 32>(px, py, own, t, temporal, components, round, follows, args);
 }
 
 // The kernel above for frames of few tiles; block: LABEL_THREADS_SMALL.
 KERNEL __launch_bounds__(LABEL_THREADS_SMALL, 3)
     slic_label_follow_small(const i32 *__restrict__ px, const i32 *__restrict__ py, SlicTemporal own, Temporal t,
-                            TemporalArgs temporal, Components components, u32 round, u32 follows, SlicArgs args) {
-  beside_last_kernel(px, args);
+                            TemporalArgs temporal, Components components, u32 round, u32 follows, SlicArgs args, Batch batch) {
+  beside_last_kernel(px, batch);
+  select_frame(batch, own, t, components, args);
+  if (is_absent(batch)) return;
   label_and_leave<false, LABEL_THREADS_SMALL / 32>(px, py, own, t, temporal, components, round, follows, args);
 }
 
 // As `slic_label_follow`, for SLICO.
 KERNEL __launch_bounds__(LABEL_THREADS, 6)
     slic_label_follow_adaptive(const i32 *__restrict__ px, const i32 *__restrict__ py, SlicTemporal own, Temporal t,
-                               TemporalArgs temporal, Components components, u32 round, u32 follows, SlicArgs args) {
-  beside_last_kernel(px, args);
+                               TemporalArgs temporal, Components components, u32 round, u32 follows, SlicArgs args, Batch batch) {
+  beside_last_kernel(px, batch);
+  select_frame(batch, own, t, components, args);
+  if (is_absent(batch)) return;
   label_and_leave<true, LABEL_THREADS / 32>(px, py, own, t, temporal, components, round, follows, args);
 }

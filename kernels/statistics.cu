@@ -300,9 +300,10 @@ __device__ __forceinline__ void measure_tile(const Components &c, const u16 *com
 KERNEL __launch_bounds__(TILE_THREADS, 8)
     measure(Components c, const u16 *__restrict__ component_label, u16 *__restrict__ labels,
             RegionSums *__restrict__ regions, FrameArgs frame, MeasureArgs args, Batch batch) {
-  beside_last_kernel(c, args);
+  beside_last_kernel(c, batch);
   select_frame(batch, c, component_label, labels, regions);
   select_planes(batch, frame);
+  if (is_absent(batch)) return;
   measure_tile<false, false>(c, component_label, labels, regions, frame, 0, args);
 }
 
@@ -310,9 +311,10 @@ KERNEL __launch_bounds__(TILE_THREADS, 8)
 KERNEL __launch_bounds__(TILE_THREADS, 8)
     measure_any(Components c, const u16 *__restrict__ component_label, u16 *__restrict__ labels,
                 RegionSums *__restrict__ regions, FrameArgs frame, MeasureArgs args, Batch batch) {
-  beside_last_kernel(c, args);
+  beside_last_kernel(c, batch);
   select_frame(batch, c, component_label, labels, regions);
   select_planes(batch, frame);
+  if (is_absent(batch)) return;
   measure_tile<false, true>(c, component_label, labels, regions, frame, 0, args);
 }
 
@@ -321,9 +323,10 @@ KERNEL __launch_bounds__(TILE_THREADS)
     measure_linear(Components c, const u16 *__restrict__ component_label, u16 *__restrict__ labels,
                   RegionSums *__restrict__ regions, FrameArgs frame, const u16 *__restrict__ linear, MeasureArgs args,
                    Batch batch) {
-  beside_last_kernel(c, args);
+  beside_last_kernel(c, batch);
   select_frame(batch, c, component_label, labels, regions);
   select_planes(batch, frame);
+  if (is_absent(batch)) return;
   measure_tile<true, false>(c, component_label, labels, regions, frame, linear, args);
 }
 
@@ -331,9 +334,10 @@ KERNEL __launch_bounds__(TILE_THREADS)
     measure_linear_any(Components c, const u16 *__restrict__ component_label, u16 *__restrict__ labels,
                        RegionSums *__restrict__ regions, FrameArgs frame, const u16 *__restrict__ linear, MeasureArgs args,
                        Batch batch) {
-  beside_last_kernel(c, args);
+  beside_last_kernel(c, batch);
   select_frame(batch, c, component_label, labels, regions);
   select_planes(batch, frame);
+  if (is_absent(batch)) return;
   measure_tile<true, true>(c, component_label, labels, regions, frame, linear, args);
 }
 
@@ -365,9 +369,10 @@ KERNEL __launch_bounds__(TABLE_THREADS)
                  const Track *__restrict__ tracks, const u32 *__restrict__ tables, const u16 *__restrict__ linear,
                  u64 *__restrict__ means, Region *__restrict__ records, FrameArgs frame, SpaceArgs lab, u32 lab_features,
                  u32 linear_codes, Batch batch) {
-  beside_last_kernel(counters, linear_codes);
+  beside_last_kernel(counters, batch);
   select_frame(batch, counters, regions, means, records);
   select_some(batch, tracks);
+  if (is_absent(batch)) return;
   const u32 label = blockIdx.x * TABLE_THREADS + threadIdx.x, count = counters[REGIONS];
   wait_for_last_kernel();
   if (label >= count) return;
@@ -435,8 +440,9 @@ KERNEL __launch_bounds__(TABLE_THREADS)
 KERNEL __launch_bounds__(NEIGHBOR_THREADS)
     neighbors_clear(u32 *__restrict__ keys, u32 *__restrict__ lengths, u32 *__restrict__ degree, u32 labels,
                     NeighborArgs args, Batch batch) {
-  after_last_kernel(keys, args);
+  after_last_kernel(keys, batch);
   select_frame(batch, keys, lengths, degree);
+  if (is_absent(batch)) return;
   const u32 first = blockIdx.x * NEIGHBOR_THREADS + threadIdx.x, all = gridDim.x * NEIGHBOR_THREADS;
   for (u32 i = first; i < args.slots; i += all) {
     keys[i] = NO_PAIR;
@@ -460,8 +466,9 @@ __device__ __forceinline__ void count_pair(u32 *keys, u32 *lengths, u32 slots, u
 KERNEL __launch_bounds__(TILE_THREADS)
     neighbors_count(const u16 *__restrict__ labels, u32 *__restrict__ keys, u32 *__restrict__ lengths,
                     NeighborArgs args, Batch batch) {
-  after_last_kernel(labels, args);
+  after_last_kernel(labels, batch);
   select_frame(batch, labels, keys, lengths);
+  if (is_absent(batch)) return;
   const u32 lane = lane_id(), x = blockIdx.x * TILE + lane, top = blockIdx.y * TILE + threadIdx.x / 32 * 4;
   u32 right_a = 0, right_b = 0, right_length = 0;
   for (u32 i = 0; i < 4; i++) {
@@ -496,8 +503,9 @@ KERNEL __launch_bounds__(TILE_THREADS)
 // Out: degree [labels], by atomic additions.
 KERNEL __launch_bounds__(NEIGHBOR_THREADS)
     neighbors_degree(const u32 *__restrict__ keys, u32 *__restrict__ degree, NeighborArgs args, Batch batch) {
-  after_last_kernel(keys, args);
+  after_last_kernel(keys, batch);
   select_frame(batch, keys, degree);
+  if (is_absent(batch)) return;
   const u32 first = blockIdx.x * NEIGHBOR_THREADS + threadIdx.x, all = gridDim.x * NEIGHBOR_THREADS;
   for (u32 i = first; i < args.slots; i += all) {
     if (keys[i] != NO_PAIR) atomicAdd(&degree[keys[i] >> 16], 1);
@@ -509,8 +517,9 @@ KERNEL __launch_bounds__(NEIGHBOR_THREADS)
 // In and out: degree [labels + 1], in place.
 // Race-free: a thread reads and writes its own entries; sums pass through `BlockScan`.
 KERNEL __launch_bounds__(1024) neighbors_scan(u32 *__restrict__ degree, u32 labels, Batch batch) {
-  after_last_kernel(degree, labels);
+  after_last_kernel(degree, batch);
   select_frame(batch, degree);
+  if (is_absent(batch)) return;
   __shared__ BlockScan<1024>::Shared scan;
   u32 carry = 0;
   for (u32 base = 0; base < labels + 1; base += 1024) {
@@ -529,8 +538,9 @@ KERNEL __launch_bounds__(1024) neighbors_scan(u32 *__restrict__ degree, u32 labe
 KERNEL __launch_bounds__(NEIGHBOR_THREADS)
     neighbors_bucket(const u32 *__restrict__ keys, const u32 *__restrict__ lengths, u32 *__restrict__ degree,
                     uint2 *__restrict__ bucketed, u32 labels, NeighborArgs args, Batch batch) {
-  after_last_kernel(keys, args);
+  after_last_kernel(keys, batch);
   select_frame(batch, keys, lengths, degree, bucketed);
+  if (is_absent(batch)) return;
   const u32 first = blockIdx.x * NEIGHBOR_THREADS + threadIdx.x, all = gridDim.x * NEIGHBOR_THREADS;
   for (u32 i = first; i < args.slots; i += all) {
     if (keys[i] == NO_PAIR) continue;
@@ -549,8 +559,9 @@ KERNEL __launch_bounds__(NEIGHBOR_THREADS)
 KERNEL __launch_bounds__(NEIGHBOR_THREADS)
     neighbors_rank(const u32 *__restrict__ degree, const uint2 *__restrict__ bucketed, Neighbor *__restrict__ pairs,
                    u32 labels, Batch batch) {
-  after_last_kernel(degree, labels);
+  after_last_kernel(degree, batch);
   select_frame(batch, degree, bucketed, pairs);
+  if (is_absent(batch)) return;
   const u32 first = blockIdx.x * NEIGHBOR_THREADS + threadIdx.x, all = gridDim.x * NEIGHBOR_THREADS;
   const u32 count = degree[labels];
   for (u32 i = first; i < count; i += all) {

@@ -2,6 +2,7 @@
 // Stages `temporal/motion`, `temporal/track` and `temporal/reassign`; mirrors src/temporal/motion.rs and reassign.rs.
 // All sums are integers and all choices maxima of keys, so the order of threads does not matter.
 // From `__CUDA_ARCH__` 800 on `total_of_warp` is one instruction.
+#include "batch.cuh"
 #include "temporal.cuh"
 
 // Samples that a lane asks for at once while a region's are looked for: a cell of 16 px has 24 x 24 around it.
@@ -111,15 +112,19 @@ __device__ __forceinline__ void begin_frame(const Temporal &t, const u32 *counte
 // Race-free: every entry has one thread that writes it: a slot is re-seeded by the region that its claim names alone; the state is
 // written by one thread, and read before by all only where that thread does not write.
 KERNEL __launch_bounds__(TEMPORAL_THREADS)
-    temporal_begin(Temporal t, const u32 *counters, GridArgs grid, TemporalArgs args, u32 warm) {
-  beside_last_kernel(t, warm);
+    temporal_begin(Temporal t, const u32 *counters, GridArgs grid, TemporalArgs args, u32 warm, Batch batch) {
+  beside_last_kernel(t, batch);
+  select_frame(batch, t, counters);
+  if (is_absent(batch)) return;
   begin_frame<false>(t, counters, grid, args, warm);
 }
 
 // The kernel above for frames that may have a mask; `counters` have the number of samples inside.
 KERNEL __launch_bounds__(TEMPORAL_THREADS)
-    temporal_begin_masked(Temporal t, const u32 *counters, GridArgs grid, TemporalArgs args, u32 warm) {
-  beside_last_kernel(t, warm);
+    temporal_begin_masked(Temporal t, const u32 *counters, GridArgs grid, TemporalArgs args, u32 warm, Batch batch) {
+  beside_last_kernel(t, batch);
+  select_frame(batch, t, counters);
+  if (is_absent(batch)) return;
   begin_frame<true>(t, counters, grid, args, warm);
 }
 
@@ -240,14 +245,18 @@ __device__ __forceinline__ void find_shift(const Temporal &t, const GridArgs &gr
 // Out: differences [shifts + 2]; of the state motion and what follows from it, and offsets, zero.
 // Race-free: a block writes its own difference; the last block, which the ticket tells, reads them past its L1 cache, and its first
 // thread alone writes the state.
-KERNEL __launch_bounds__(SHIFT_THREADS) temporal_shift(Temporal t, GridArgs grid, TemporalArgs args) {
-  after_last_kernel(t, args);
+KERNEL __launch_bounds__(SHIFT_THREADS) temporal_shift(Temporal t, GridArgs grid, TemporalArgs args, Batch batch) {
+  after_last_kernel(t, batch);
+  select_frame(batch, t);
+  if (is_absent(batch)) return;
   find_shift<false>(t, grid, args);
 }
 
 // The kernel above for frames that may have a mask: squares without a pixel inside are not compared.
-KERNEL __launch_bounds__(SHIFT_THREADS) temporal_shift_masked(Temporal t, GridArgs grid, TemporalArgs args) {
-  after_last_kernel(t, args);
+KERNEL __launch_bounds__(SHIFT_THREADS) temporal_shift_masked(Temporal t, GridArgs grid, TemporalArgs args, Batch batch) {
+  after_last_kernel(t, batch);
+  select_frame(batch, t);
+  if (is_absent(batch)) return;
   find_shift<true>(t, grid, args);
 }
 
@@ -323,8 +332,10 @@ struct Best {
 // In: labels and features of the last frame, features of this, slots of the last frame.
 // Out: velocity of slots; wanted [cells]; the first round of claims [cells].
 // Race-free: a warp writes its own slot's; claims are atomic maxima.
-KERNEL __launch_bounds__(TRACK_THREADS, 8) temporal_track(Temporal t, GridArgs grid, TemporalArgs args) {
-  beside_last_kernel(t, args);
+KERNEL __launch_bounds__(TRACK_THREADS, 8) temporal_track(Temporal t, GridArgs grid, TemporalArgs args, Batch batch) {
+  beside_last_kernel(t, batch);
+  select_frame(batch, t);
+  if (is_absent(batch)) return;
   DYNAMIC_SHARED(uint2, shared);
   const u32 k = FIRST / 32, lane = lane_id();
   if (k >= grid.nx * grid.ny) return;
@@ -442,8 +453,10 @@ __device__ __forceinline__ u32 nearest_free(const Temporal &t, const GridArgs &g
 // In: claims of the rounds before, which nobody changes.
 // Out: wanted [cells]; claims of this round [cells].
 // Race-free: a thread writes its own slot's wish; claims are atomic maxima.
-KERNEL __launch_bounds__(CLAIM_THREADS) temporal_claim(Temporal t, GridArgs grid, u32 round, u32 reach) {
-  after_last_kernel(t, round);
+KERNEL __launch_bounds__(CLAIM_THREADS) temporal_claim(Temporal t, GridArgs grid, u32 round, u32 reach, Batch batch) {
+  after_last_kernel(t, batch);
+  select_frame(batch, t);
+  if (is_absent(batch)) return;
   const u32 k = FIRST, cells = grid.nx * grid.ny, cell = k < cells ? t.wanted[k] : NONE;
   if (cell == NONE) return;
   const Slot slot = t.slots_last[k];
@@ -463,8 +476,10 @@ KERNEL __launch_bounds__(CLAIM_THREADS) temporal_claim(Temporal t, GridArgs grid
 // In: claims of all rounds, slots of the last frame, part_claims.
 // Out: sources, moves and least_kept [cells]; cells [regions]. A cell that nobody had before either is released.
 // Race-free: a thread writes its own cell's; a region has one slot, or is a part with one number of one, and a slot gets one cell.
-KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_reassign(Temporal t, GridArgs grid, TemporalArgs args) {
-  after_last_kernel(t, args);
+KERNEL __launch_bounds__(TEMPORAL_THREADS) temporal_reassign(Temporal t, GridArgs grid, TemporalArgs args, Batch batch) {
+  after_last_kernel(t, batch);
+  select_frame(batch, t);
+  if (is_absent(batch)) return;
   const u32 c = FIRST, cells = grid.nx * grid.ny;
   if (c >= cells) return;
   u64 claim = 0;

@@ -49,6 +49,8 @@
 pub mod algo;
 pub mod any_engine;
 pub mod backend;
+#[cfg(feature = "cuda")]
+pub mod batcher;
 pub mod buffers;
 pub mod color;
 pub mod cpu;

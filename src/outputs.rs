@@ -13,3 +13,16 @@ pub struct Outputs {
     /// Mean colors, drawn and in the table, of light instead of code values.
     pub linear_light: bool,
 }
+
+#[cfg(feature = "cuda")]
+impl Outputs {
+    /// All that either asks for. Both have the same `linear_light`.
+    pub(crate) fn with(self, other: Self) -> Self {
+        Self {
+            table: self.table || other.table,
+            neighbors: self.neighbors || other.neighbors,
+            mean_color: self.mean_color || other.mean_color,
+            linear_light: self.linear_light || other.linear_light,
+        }
+    }
+}

@@ -88,9 +88,13 @@ struct Args {
     /// Device of the CUDA backend; -1 takes the first that works.
     #[arg(long, default_value_t = -1, allow_hyphen_values = true)]
     cuda_device_id: i32,
-    /// Frames that a device works on side by side; times are those of all of them together. Without it each comes alone.
+    /// Frames that a device works on side by side, in temporal mode of as many streams; times are those of all of them together. Without
+    /// it each comes alone.
     #[arg(long, value_name = "N")]
     batch: Option<u32>,
+    /// The frames of `--batch` each by an engine of its own, on a stream of its own, to compare; timed by the host.
+    #[arg(long, requires = "batch")]
+    one_by_one: bool,
     /// Frames that are timed; the median counts.
     #[arg(long, default_value_t = 30)]
     runs: usize,
@@ -180,6 +184,8 @@ struct Case {
     drawing: Option<Drawing>,
     /// Frames side by side; none: each comes alone.
     batch: Option<u32>,
+    /// These one after the other.
+    one_by_one: bool,
 }
 
 impl Case {
@@ -210,6 +216,7 @@ impl Case {
             },
             drawing: (drawing != Drawing::default()).then_some(drawing),
             batch: args.batch,
+            one_by_one: args.one_by_one,
         })
     }
 

@@ -8,19 +8,17 @@ use once_cell::sync::OnceCell;
 
 use super::batch_exports::BatchExports;
 use super::device_results::{Downloads, Exports};
+use super::frame_list::FrameList;
 use crate::color::{ColorSpace, ColorTables};
 use crate::cpu::memory::{self, Array};
-use crate::cuda::abi::{
-    Address, Batch, ComponentSums, Components, FRAME_COUNTERS, FramePlanes, PlaneList, RegionSums, Track,
-};
+use crate::cuda::abi::{Address, ComponentSums, Components, FRAME_COUNTERS, RegionSums, Track};
 use crate::cuda::frame::Planes;
 use crate::cuda::graph::Graph;
-use crate::cuda::kernels::list_planes;
-use crate::cuda::launch::{Frames, Shape, check};
+use crate::cuda::launch::{Frames, check};
 use crate::cuda::memory::Memory;
 use crate::cuda::queue::Queue;
 use crate::cuda::results::ResultPool;
-use crate::cuda::tuning::{LISTED_FRAMES, SMALL_TILES, TILE};
+use crate::cuda::tuning::{SMALL_TILES, TILE};
 use crate::cuda::{Cuda, DeviceFrame};
 use crate::error::Result;
 use crate::grid::Grid;
@@ -57,43 +55,10 @@ impl MergeMemory {
     }
 }
 
-/// Where the frames of a batch are, in device memory, as the last one submitted has left it.
-struct FrameList {
-    list: Memory<FramePlanes>,
-    write: list_planes::Kernel,
-}
-
-impl FrameList {
-    /// `None` for a handle without batch.
-    fn of(cuda: &Cuda) -> Result<Option<Self>> {
-        let Some(batch) = &cuda.batch else { return Ok(None) };
-        let empty = vec![FramePlanes { plane: [0; 3], mask: 0 }; batch.frames() as usize];
-        Ok(Some(Self {
-            list: Memory::with(cuda, "list of frames", &empty)?,
-            write: cuda.device.kernel(list_planes::KERNEL, "ingest")?,
-        }))
-    }
-
-    /// Writes the list on the stream, behind all that reads the last one.
-    fn fill(&self, cuda: &Cuda, frames: &[DeviceFrame<'_>]) -> Result<()> {
-        const MOST: usize = LISTED_FRAMES as usize;
-        for (i, part) in frames.chunks(MOST).enumerate() {
-            let mut given = PlaneList { frames: [FramePlanes { plane: [0; 3], mask: 0 }; MOST] };
-            for (to, frame) in given.frames.iter_mut().zip(part) {
-                *to = frame.places();
-            }
-            let (list, first, count) = (self.list.address(), (i * MOST) as u32, part.len() as u32);
-            let args = list_planes::Args { list, given: &given, first, count };
-            // SAFETY: `of` has made an entry for each frame of the largest batch, which `Backend::check` has compared with this one.
-            unsafe { self.write.launch(&cuda.stream, Shape::of((1, 1), LISTED_FRAMES), &args)? };
-        }
-        Ok(())
-    }
-}
-
 struct Recorded {
     planes: Planes,
-    frames: u32,
+    /// How many, and whether some of them are absent.
+    frames: (u32, bool),
     outputs: Outputs,
     phase: (bool, usize),
     graph: Graph,
@@ -140,7 +105,13 @@ pub struct FrameBuffers {
     component_sums: Memory<ComponentSums>,
     edges: Memory<[u32; 2]>,
     graphs: Vec<Recorded>,
-    frames: Option<FrameList>,
+    pub(super) frames: Option<FrameList>,
+    /// Which memory each frame of the last batch has; in temporal mode that of its stream.
+    pub(super) members: Vec<usize>,
+    /// The other way around, of those that are launched together.
+    pub(super) placed: Vec<Option<usize>>,
+    /// The memory of the frame of a batch that is drawn on, while it is.
+    pub(crate) drawn: Option<usize>,
     pub(super) exports: OnceCell<Exports>,
     pub(super) batch_exports: OnceCell<BatchExports>,
     /// Dropped last, because it may hold the context.
@@ -149,8 +120,8 @@ pub struct FrameBuffers {
 
 impl FrameBuffers {
     /// Allocates memory for the frames of a plan. Its algorithm adds up in three sets of `sums_words` words, the first
-    /// of which is zero when a frame starts.
-    pub(crate) fn new(cuda: &Cuda, plan: &Plan, sums_words: usize) -> Result<Self> {
+    /// of which is zero when a frame starts, and in temporal mode leaves `carried_words` words to the next frame.
+    pub(crate) fn new(cuda: &Cuda, plan: &Plan, sums_words: usize, carried_words: usize) -> Result<Self> {
         let geometry = plan.frame.geometry;
         let n = geometry.pixels();
         let tiles = (geometry.width.div_ceil(TILE), geometry.height.div_ceil(TILE));
@@ -174,7 +145,7 @@ impl FrameBuffers {
                 None => Some(Memory::new(cuda, what, n)?),
             },
             temporal: match &plan.temporal {
-                Some(temporal) => Some(State::new(cuda, plan, temporal, max_regions)?),
+                Some(temporal) => Some(State::new(cuda, plan, temporal, max_regions, carried_words)?),
                 None => None,
             },
             samples: Memory::new(cuda, what, n)?,
@@ -219,6 +190,9 @@ impl FrameBuffers {
             edges: Memory::new(cuda, what, 2 * n)?,
             graphs: Vec::new(),
             frames: FrameList::of(cuda)?,
+            members: Vec::new(),
+            placed: Vec::new(),
+            drawn: None,
             exports: OnceCell::new(),
             batch_exports: OnceCell::new(),
         })
@@ -243,6 +217,12 @@ impl FrameBuffers {
     /// Address of the tracks of regions; null without temporal mode.
     pub(crate) fn tracks(&self) -> Address<Track> {
         self.temporal.as_ref().map_or(Address::NULL, State::tracks)
+    }
+
+    /// The same of a frame of a batch.
+    pub(crate) fn tracks_of(&self, memory: usize) -> Address<Track> {
+        let tracks = self.temporal.as_ref().map(State::track_memory);
+        tracks.map_or(Address::NULL, |tracks| tracks.of_frame(&self.queue.cuda, memory).address())
     }
 
     /// Returns true if labeling takes as long as one tile's rows, because the tiles are too few to fill the device.
@@ -310,24 +290,6 @@ impl FrameBuffers {
         }
     }
 
-    /// Forgets what is known of the last frame's results, because the next one's stages overwrite them. Tells the device where the
-    /// frames of a batch are.
-    pub(crate) fn begin(&mut self, frame: &DeviceFrame<'_>) -> Result<()> {
-        self.downloads.get_mut().unwrap().begin();
-        let Some((frames, batch)) = self.frames.as_ref().zip(self.queue.cuda.batch.as_ref()) else {
-            return Ok(());
-        };
-        if frame.each().len() == 1 {
-            self.queue.frames = Frames::ONE;
-            return Ok(());
-        }
-        check("ingest", self.queue.cuda.device.context.bind_to_thread())?;
-        frames.fill(&self.queue.cuda, frame.each())?;
-        let batch = Batch { planes: frames.list.address(), distance: batch.distance() as u32, unused: 0 };
-        self.queue.frames = Frames { count: frame.each().len() as u32, batch };
-        Ok(())
-    }
-
     /// Replays the graph of an equal frame, or records it first.
     pub(crate) fn replay(
         &mut self,
@@ -344,10 +306,10 @@ impl FrameBuffers {
             return stages(self);
         }
         let phase = self.temporal.as_ref().map_or((false, 0), State::phase);
-        let (planes, frames) = match self.queue.frames.count {
-            1 => (frame.planes, 1),
-            count => (frame.planes.without_addresses(), count),
-        };
+        let Frames { count, batch } = self.queue.frames;
+        let frames = (count, batch.some != 0);
+        // A list says where the planes of several frames are.
+        let planes = if batch.planes.raw() == 0 { frame.planes } else { frame.planes.without_addresses() };
         let fits =
             |g: &&Recorded| (g.planes, g.frames, g.outputs, g.phase) == (planes, frames, outputs, phase);
         if let Some(recorded) = self.graphs.iter().find(fits) {

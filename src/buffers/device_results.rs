@@ -81,6 +81,11 @@ impl<'a> DeviceResults<'a> {
         Self { buffers, outputs, frame }
     }
 
+    /// The same as far as it was asked for; what others wanted of the batch besides is left out.
+    pub(crate) fn for_outputs(self, outputs: Outputs) -> Self {
+        Self { outputs, ..self }
+    }
+
     /// The frame's own of an array.
     fn own<T>(&self, memory: &Memory<T>) -> Memory<T> {
         memory.of_frame(self.cuda(), self.frame)
@@ -228,8 +233,12 @@ impl<'a> DeviceResults<'a> {
         self.buffers.results.keep(self.cuda(), &self.sources(label_stride), counts, self.outputs)
     }
 
-    /// Keeps the counts in `kept` and, with `copies`, all results. Does not wait.
-    pub(crate) fn keep_in(&self, copies: bool, kept: &mut Kept) -> Result<()> {
+    /// Keeps the counts in `kept` and, with `copies`, all results, as [`Engine::keep`](crate::engine::Engine::keep) does. Does not wait.
+    ///
+    /// # Errors
+    ///
+    /// Memory of another context; errors of the driver.
+    pub fn keep_in(&self, copies: bool, kept: &mut Kept) -> Result<()> {
         // The host waits for the counts only; the copies behind them may still be in flight.
         kept.begin(self.cuda(), self.outputs, |counts| self.fetch_counts(counts))?;
         if copies {

@@ -11,6 +11,8 @@ pub mod cuda;
 #[cfg(feature = "cuda")]
 mod device_results;
 #[cfg(feature = "cuda")]
+mod frame_list;
+#[cfg(feature = "cuda")]
 pub use batch_results::{BatchResults, BatchTable};
 #[cfg(feature = "cuda")]
 pub use device_results::DeviceResults;

@@ -188,7 +188,7 @@ arguments! {
     struct Batch {
         planes: Address<FramePlanes>,
         distance: u32,
-        unused: u32,
+        some: u32,
     }
 
     struct PlaneList {
@@ -582,6 +582,7 @@ records! {
     struct FramePlanes {
         plane: [u64; 3],
         mask: u64,
+        absent: u64,
     }
 
     struct SlicSums {

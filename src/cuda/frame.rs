@@ -58,6 +58,8 @@ pub struct DeviceFrame<'a> {
     accesses: Option<&'a Accesses>,
     /// All frames of a batch, of which this one stands for the layout; none for a frame by itself.
     batch: &'a [DeviceFrame<'a>],
+    /// The stream of each frame of the batch; none where that is its index.
+    streams: &'a [u32],
     /// Borrows the memory.
     memory: PhantomData<&'a ()>,
 }
@@ -130,7 +132,14 @@ impl<'a> DeviceFrame<'a> {
             (addresses[i], distances[i]) = (address, stride);
         }
         let planes = Planes { info, addresses, strides: distances, mask: None };
-        Ok(Self { planes, yuv: Yuv::new(&info), accesses: None, batch: &[], memory: PhantomData })
+        Ok(Self {
+            planes,
+            yuv: Yuv::new(&info),
+            accesses: None,
+            batch: &[],
+            streams: &[],
+            memory: PhantomData,
+        })
     }
 
     /// Frames that an engine for batches ([`Engine::for_batch`](crate::engine::Engine::for_batch)) works on side by side.
@@ -158,6 +167,35 @@ impl<'a> DeviceFrame<'a> {
         Ok(Self { batch: frames, ..first })
     }
 
+    /// The same of some of the streams that an engine for batches follows in temporal mode: frame i is of stream `streams[i]`.
+    ///
+    /// # Errors
+    ///
+    /// Also [`Error::Batch`] if there is another number of streams than of frames, or if they do not ascend.
+    pub fn of_streams(frames: &'a [DeviceFrame<'a>], streams: &'a [u32]) -> Result<Self> {
+        if frames.len() != streams.len() {
+            return Err(Error::Batch(format!(
+                "{} frames of {} streams; name one for each",
+                frames.len(),
+                streams.len()
+            )));
+        }
+        if !streams.is_sorted_by(|a, b| a < b) {
+            return Err(Error::Batch("streams ascend, and each has one frame; sort them".into()));
+        }
+        Ok(Self { streams, ..Self::of_batch(frames)? })
+    }
+
+    /// The stream of each frame of a batch; none where that is its index.
+    pub(crate) fn streams(&self) -> &[u32] {
+        self.streams
+    }
+
+    /// The stream of a frame of a batch.
+    pub(crate) fn stream(&self, frame: usize) -> usize {
+        self.streams.get(frame).map_or(frame, |stream| *stream as usize)
+    }
+
     /// The frames of a batch, or the frame itself.
     pub(crate) fn each(&self) -> &[DeviceFrame<'a>] {
         if self.batch.is_empty() { std::slice::from_ref(self) } else { self.batch }
@@ -169,6 +207,7 @@ impl<'a> DeviceFrame<'a> {
         FramePlanes {
             plane: info.format.layout().channels.map(|channel| addresses[channel.plane]),
             mask: mask.map_or(0, |(address, _)| address),
+            absent: 0,
         }
     }
 
@@ -335,7 +374,14 @@ impl Staging {
     /// The frame in device memory.
     pub fn frame(&self) -> DeviceFrame<'_> {
         let Self { planes, yuv, accesses, .. } = self;
-        DeviceFrame { planes: *planes, yuv: *yuv, accesses: Some(accesses), batch: &[], memory: PhantomData }
+        DeviceFrame {
+            planes: *planes,
+            yuv: *yuv,
+            accesses: Some(accesses),
+            batch: &[],
+            streams: &[],
+            memory: PhantomData,
+        }
     }
 
     /// Allocates memory for a mask, here and in the staging buffer.

@@ -114,15 +114,15 @@ pub(super) fn urgent() -> CUlaunchAttribute {
 /// Frames of one launch, side by side.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Frames {
-    /// How many; the third dimension of the grid.
+    /// How many, with those that are absent; the third dimension of the grid.
     pub count: u32,
     /// What kernels find them by.
     pub batch: Batch,
 }
 
 impl Frames {
-    /// One frame by itself.
-    pub const ONE: Self = Self { count: 1, batch: Batch { planes: Address::NULL, distance: 0, unused: 0 } };
+    /// One frame by itself, in the first one's memory.
+    pub const ONE: Self = Self { count: 1, batch: Batch { planes: Address::NULL, distance: 0, some: 0 } };
 }
 
 /// Size of a grid, and what its blocks need.
@@ -194,13 +194,13 @@ impl<A> Kernel<A> {
     ///
     /// # Errors
     ///
-    /// [`Error::Batch`] if it works on one frame and gets several.
+    /// [`Error::Batch`] if it works on one frame and gets several, or that of a stream.
     pub(super) fn pointers<B: Arguments<Static = A>>(
         &self,
         frames: &Frames,
         args: &B,
     ) -> Result<B::Pointers> {
-        if frames.count > 1 && !B::IS_BATCHED {
+        if (frames.count > 1 || frames.batch.some != 0) && !B::IS_BATCHED {
             return Err(Error::Batch(format!("`{}` works on one frame; take a batch of one", self.stage())));
         }
         Ok(args.pointers(&frames.batch))

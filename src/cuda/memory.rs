@@ -52,6 +52,18 @@ impl<T> Memory<T> {
         Ok(memory)
     }
 
+    /// The same in memory of each frame's own, which kernels may change.
+    pub fn with_each(cuda: &Cuda, what: &'static str, items: &[T]) -> Result<Self>
+    where
+        T: bytemuck::Pod,
+    {
+        let memory = Self::new(cuda, what, items.len())?;
+        for frame in 0..cuda.batch.as_ref().map_or(1, |batch| batch.frames()) {
+            memory.of_frame(cuda, frame as usize).write(cuda, what, 0, items)?;
+        }
+        Ok(memory)
+    }
+
     /// Address of the items, in a batch of the first frame's; [`Address::NULL`] is no array's.
     pub fn address(&self) -> Address<T> {
         self.address
@@ -86,6 +98,16 @@ impl<T> Memory<T> {
         // SAFETY: `first + len` items are ours, `to` checks its own end, and callers read it only after they have waited for the
         // stream.
         unsafe { to.fetch(cuda, what, &cuda.stream, from, at, len * size_of::<T>()) }
+    }
+
+    /// Starts to replace all items by those of an array as long, on the stream.
+    pub fn copy_from(&mut self, cuda: &Cuda, what: &'static str, from: &Self) -> Result<()> {
+        debug_assert_eq!(self.len, from.len);
+        check(what, cuda.device.context.bind_to_thread())?;
+        let bytes = self.len * size_of::<T>();
+        let rows = |memory: &Self| Rows { address: memory.address.raw(), stride: bytes };
+        // SAFETY: both are ours, as long as this, and go when the stream has passed; whoever uses them does so in its order.
+        unsafe { copy_rows(what, &cuda.stream, rows(from), rows(self), bytes, 1) }
     }
 
     /// Replaces the items from `first` on. The host's may be dropped after the call.

@@ -79,6 +79,21 @@ impl Queue {
         unsafe { self.put(kernel, Shape::of(grid, threads), args) }
     }
 
+    /// The same for one frame, whichever of a batch: the arguments are of its memory.
+    ///
+    /// # Safety
+    /// As [`Queue::launch`].
+    pub unsafe fn launch_alone<A>(
+        &self,
+        kernel: &Kernel<A>,
+        grid: (u32, u32),
+        threads: u32,
+        args: &impl Arguments<Static = A>,
+    ) -> Result<()> {
+        // SAFETY: the caller keeps what `put_on` asks for.
+        unsafe { self.put_on(kernel, Shape::of(grid, threads), args) }
+    }
+
     /// Launches a grid whose blocks wait for each other. Nothing may be on the branch: two such grids could each hold
     /// multiprocessors that the other waits for.
     ///
@@ -104,7 +119,18 @@ impl Queue {
         shape: Shape,
         args: &impl Arguments<Static = A>,
     ) -> Result<()> {
-        let shape = Shape { frames: self.frames, ..shape };
+        // SAFETY: the caller keeps what `put_on` asks for.
+        unsafe { self.put_on(kernel, Shape { frames: self.frames, ..shape }, args) }
+    }
+
+    /// # Safety
+    /// As [`Queue::launch`].
+    unsafe fn put_on<A>(
+        &self,
+        kernel: &Kernel<A>,
+        shape: Shape,
+        args: &impl Arguments<Static = A>,
+    ) -> Result<()> {
         if let Some(recording) = &mut *self.recording.lock().unwrap() {
             debug_assert!(
                 !shape.together || !recording.is_parallel(),

@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::outputs::Outputs;
 use crate::regions::{MergeStep, Motion, Neighbor, Region};
 
-/// Most frames whose results stay on the device. Those of further frames are downloaded at once, so that a reader who
+/// Most frames of a stream whose results stay on the device. Those of further frames are downloaded at once, so that a reader who
 /// keeps many does not fill the device.
 const MOST_KEPT: usize = 16;
 
@@ -130,7 +130,8 @@ impl ResultPool {
         let lengths = counts.map_or(most, |counts| counts.lengths(most, outputs));
         // SAFETY: the slot holds `most` bytes of each part, and `lengths` are no more.
         unsafe { slot.copy(cuda, sources, &starts, &lengths)? };
-        let crowded = self.0.lent() >= MOST_KEPT;
+        let streams = cuda.batch.as_ref().map_or(1, |batch| batch.frames() as usize);
+        let crowded = self.0.lent() >= MOST_KEPT * streams;
         let storage =
             Storage { slot: Some(self.0.lend(slot)), host: memory::Array::new(), here: [false; PARTS] };
         let label_stride = sources.label_stride;

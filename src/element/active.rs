@@ -107,11 +107,11 @@ impl ActiveEngine {
         }
     }
 
-    /// Bytes that went over the bus since start, by their names in the property `stats`; `None` on the CPU.
-    pub(super) fn traffic(&self) -> Option<[(&'static str, u64); 3]> {
+    /// Bytes that went over the bus since start, and frames of the last batch, by their names in the property `stats`; `None` on the CPU.
+    pub(super) fn device_figures(&self) -> Option<[(&'static str, u64); 4]> {
         match self {
             Self::Cpu(_) => None,
-            Self::Device(on) => Some(on.traffic()),
+            Self::Device(on) => Some(on.figures()),
         }
     }
 

@@ -40,6 +40,8 @@ pub struct Superpixel {
     pub(super) queue: Mutex<VecDeque<(gst::Buffer, Started)>>,
     /// Most frames in flight; set at start.
     pub(super) depth: AtomicUsize,
+    /// Longest in ns that a frame waits for those of other elements.
+    pub(super) wait: AtomicU64,
     /// Latency in ns that frames in flight add.
     pub(super) delay: AtomicU64,
     /// `None` while the element is stopped.
@@ -174,6 +176,7 @@ impl BaseTransformImpl for Superpixel {
         };
         let backend = self.open(&settings).inspect_err(|_| self.settings.lock().unwrap().started = None)?;
         self.depth.store(settings.device.depth(), Ordering::Relaxed);
+        self.wait.store(settings.device.wait().as_nanos() as u64, Ordering::Relaxed);
         self.delay.store(0, Ordering::Relaxed);
         self.show_backend(Some(&backend));
         *self.stats.lock().unwrap() = Stats::default();

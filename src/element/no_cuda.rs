@@ -34,6 +34,10 @@ impl DeviceSettings {
     pub(super) fn depth(&self) -> usize {
         0
     }
+
+    pub(super) fn wait(&self) -> std::time::Duration {
+        std::time::Duration::ZERO
+    }
 }
 
 parameters!(DeviceSettings {});
@@ -81,7 +85,7 @@ impl CudaEngine {
         match *self {}
     }
 
-    pub(super) fn traffic(&self) -> [(&'static str, u64); 3] {
+    pub(super) fn figures(&self) -> [(&'static str, u64); 4] {
         match *self {}
     }
 

@@ -372,7 +372,13 @@ impl Superpixel {
         if self.is_on_device() { self.depth.load(Ordering::Relaxed) as u32 } else { 0 }
     }
 
-    /// Latency that frames in flight add.
+    /// Longest that a frame waits for those of other elements.
+    fn most_wait(&self) -> gst::ClockTime {
+        let wait = if self.is_on_device() { self.wait.load(Ordering::Relaxed) } else { 0 };
+        gst::ClockTime::from_nseconds(wait)
+    }
+
+    /// Latency that frames in flight add, and waiting for other elements.
     pub(super) fn delay_of(&self, stream: &Stream) -> gst::ClockTime {
         let depth = u64::from(self.most_held());
         let rate = stream.info.fps();
@@ -383,6 +389,7 @@ impl Superpixel {
         gst::ClockTime::SECOND
             .mul_div_floor(seconds.saturating_mul(depth), frames)
             .unwrap_or(gst::ClockTime::MAX)
+            .saturating_add(self.most_wait())
     }
 
     /// Attaches the results and counts the frame.
@@ -428,8 +435,8 @@ impl Superpixel {
         // Stage times could be of another engine by now.
         stats.stages.clear();
         // After the CPU has replaced the device, the last bytes over the bus stay.
-        let traffic = state.engine.as_ref().and_then(|(_, engine)| engine.traffic());
-        stats.traffic = traffic.or(stats.traffic);
+        let figures = state.engine.as_ref().and_then(|(_, engine)| engine.device_figures());
+        stats.device = figures.or(stats.device);
         gst::trace!(CAT, imp = self, "{} regions in {:?}", stats.regions, stats.last);
         Ok(())
     }

@@ -18,8 +18,8 @@ pub(super) struct Stats {
     pub stages: Vec<(&'static str, Duration)>,
     /// Events since they were first asked for, by [`EventKind::ALL`].
     pub events: Option<[u64; EventKind::ALL.len()]>,
-    /// Bytes over the bus since start; `None` on the CPU.
-    pub traffic: Option<[(&'static str, u64); 3]>,
+    /// Bytes over the bus since start, and frames of the last batch; `None` on the CPU.
+    pub device: Option<[(&'static str, u64); 4]>,
 }
 
 impl Stats {
@@ -51,8 +51,8 @@ impl Stats {
             };
             stats.set(name, n);
         }
-        for (name, bytes) in self.traffic.iter().flatten() {
-            stats.set(*name, *bytes);
+        for (name, figure) in self.device.iter().flatten() {
+            stats.set(*name, *figure);
         }
         if !self.stages.is_empty() {
             let mut stages = gst::Structure::new_empty("stage-times-us");

@@ -10,7 +10,7 @@ use crate::cuda::{Cuda, DeviceFrame, HostLabels, Kept};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::ingest;
-use crate::params::Outputs;
+use crate::params::{Drawing, Outputs};
 use crate::plan::Plan;
 use crate::post::{connectivity, hierarchy, merge, overlay, refine, stages, statistics};
 use crate::temporal;
@@ -43,35 +43,37 @@ impl Engine<Cuda> {
     /// Also [`Error::Batch`] if the batch had no such frame.
     pub fn results_of(&self, frame: usize) -> Result<DeviceResults<'_>> {
         let (outputs, buffers) = (self.segmented_for()?, self.buffers());
-        let count = buffers.queue.frames.count;
-        if frame >= count as usize {
+        let count = buffers.members_len();
+        if frame >= count {
             return Err(Error::Batch(format!("no frame {frame}; the last batch had {count}")));
         }
-        Ok(DeviceResults::of(buffers, outputs, frame))
+        Ok(DeviceResults::of(buffers, outputs, buffers.memory_of(frame)))
     }
 
     /// The same of all frames of that batch together.
     ///
     /// # Errors
     ///
-    /// As [`Engine::results`].
+    /// [`Error::Batch`] for a batch of some of its streams, which have results one by one; else as [`Engine::results`].
     pub fn batch_results(&self) -> Result<BatchResults<'_>> {
-        self.results().map(BatchResults::of)
+        let (results, buffers) = (self.results()?, self.buffers());
+        if buffers.has_absent() {
+            return Err(Error::Batch(
+                "some streams had no frame; take Engine::results_of each that had".into(),
+            ));
+        }
+        Ok(BatchResults::of(results))
     }
 
     /// Makes an engine that works on as many as `frames` side by side, those of [`DeviceFrame::of_batch`], with the results of each
-    /// by itself. Frames of a batch are pictures of their own: nothing lasts from one to another, or to the next batch.
+    /// by itself. Frames of a batch are pictures of their own, from which nothing lasts to another. In temporal mode they are of as many
+    /// streams, and each goes on from the last frame of its own one: that of its index in the batch, or which
+    /// [`DeviceFrame::of_streams`] says.
     ///
     /// # Errors
     ///
-    /// [`Error::Batch`] for a temporal plan, for no frame or too many, or where frames are too large; errors of the driver, as without
-    /// memory.
+    /// [`Error::Batch`] for no frame or too many, or where frames are too large; errors of the driver, as without memory.
     pub fn for_batch(cuda: &Cuda, plan: &Plan, frames: u32) -> Result<Self> {
-        if plan.temporal.is_some() {
-            return Err(Error::Batch(
-                "frames that follow each other, with `temporal`, come one by one".into(),
-            ));
-        }
         // Room for the longest array of nearly all plans; others say what they need.
         let mut distance = 32 * plan.frame.geometry.pixels() + (64 << 10);
         loop {
@@ -84,6 +86,58 @@ impl Engine<Cuda> {
             }
             distance = longest;
         }
+    }
+
+    /// Draws on a frame of the batch that was submitted last, as [`Engine::draw`] does on a frame by itself.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Batch`] if the batch had no such frame, and for an abstraction; else as [`Engine::draw`].
+    pub fn draw_of(&mut self, frame: usize, on: &mut DeviceFrame<'_>, drawing: &Drawing) -> Result<()> {
+        self.results_of(frame)?;
+        let memory = self.buffers().memory_of(frame);
+        self.buffers_mut().drawn = Some(memory);
+        let drawn = self.draw(on, &None, drawing);
+        self.buffers_mut().drawn = None;
+        drawn
+    }
+
+    /// Discards the frames of a stream before, as [`Engine::reset`] does those of all: its next one is segmented as if it were the first,
+    /// with new identities. Nothing where no stream has that number.
+    pub fn reset_stream(&mut self, stream: u32) {
+        if let Some(state) = &mut self.buffers_mut().temporal {
+            state.forget_stream(stream as usize);
+        }
+    }
+
+    /// The identity of a stream's next new region, as [`Engine::next_id`] for the highest of all. Waits for the device.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Batch`] where no stream has that number; errors of the driver.
+    pub fn next_id_of(&mut self, stream: u32) -> Result<u32> {
+        self.check_stream(stream)?;
+        let FrameBuffers { temporal, queue, .. } = self.buffers();
+        temporal.as_ref().map_or(Ok(1), |state| state.next_id_of(&queue.cuda, stream as usize))
+    }
+
+    /// Sets that identity; 0 counts as 1.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::next_id_of`].
+    pub fn set_next_id_of(&mut self, stream: u32, id: u32) -> Result<()> {
+        self.check_stream(stream)?;
+        let FrameBuffers { temporal, queue, .. } = self.buffers_mut();
+        temporal.as_mut().map_or(Ok(()), |state| state.set_next_id_of(&queue.cuda, stream as usize, id))
+    }
+
+    fn check_stream(&self, stream: u32) -> Result<()> {
+        let room = self.backend().batch.as_ref().map_or(1, |batch| batch.frames());
+        if stream < room {
+            return Ok(());
+        }
+        Err(Error::Batch(format!("stream {stream}; the engine has room for {room}, see Engine::for_batch")))
     }
 
     /// Makes this engine keep results in the pool of device memory that `other`, an engine with the same plan, has for them.
@@ -117,17 +171,21 @@ impl Backend for Cuda {
     }
 
     fn buffers(&self, plan: &Plan, _: Internal) -> Result<FrameBuffers> {
-        // Words of the algorithm's accumulators, whose layout only its own file knows.
+        // Words of the algorithm's accumulators and clusters, whose layout only its own file knows.
         macro_rules! words {
             ($($variant:ident, $module:ident, $nick:literal, $backends:ident, $about:literal;)*) => {
                 match &plan.algorithm {
                     $(AlgorithmPlan::$variant(_) => {
-                        on_cuda!($backends, $nick, algo::$module::cuda::$variant::sums_words(&plan.grid))
+                        on_cuda!($backends, $nick, {
+                            use algo::$module::cuda::$variant;
+                            ($variant::sums_words(&plan.grid), $variant::carried_words(&plan.grid))
+                        })
                     })*
                 }
             };
         }
-        FrameBuffers::new(self, plan, algorithms!(words))
+        let (sums_words, carried_words) = algorithms!(words);
+        FrameBuffers::new(self, plan, sums_words, carried_words)
     }
 
     fn kept(&self, _: Internal) -> Result<Kept> {
@@ -222,6 +280,18 @@ impl Backend for Cuda {
                 "{frames} frames; the engine has room for {room}, see Engine::for_batch"
             )));
         }
+        if let Some(stream) = frame.streams().iter().copied().max() {
+            if plan.temporal.is_none() {
+                return Err(Error::Batch(
+                    "streams are of temporal mode; set `temporal` or use of_batch".into(),
+                ));
+            }
+            if stream >= room {
+                return Err(Error::Batch(format!(
+                    "stream {stream}; the engine has room for {room}, see Engine::for_batch"
+                )));
+            }
+        }
         frame.check_context(self)
     }
 
@@ -255,6 +325,9 @@ impl Backend for Cuda {
         }
         // The guards order the frames' memory against other streams until they are dropped, behind the last launch.
         let _accesses = frame.access_all(&buffers.queue.cuda, Kind::Read)?;
+        if self.batch.is_some() && buffers.temporal.is_some() {
+            return buffers.run_streams(frame, outputs, stages);
+        }
         buffers.begin(frame)?;
         // The last frame's results become the state that this frame reads; it writes to the other half of each pair.
         if let Some(state) = &mut buffers.temporal {

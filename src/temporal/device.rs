@@ -22,15 +22,15 @@ use crate::image::NO_LABEL;
 use crate::regions::Motion;
 
 /// Memory of the names of merged regions.
-struct Merged {
+pub(super) struct Merged {
     vote: temporal_vote::Kernel,
     name: temporal_name_merged::Kernel,
     blocks: u32,
     /// Merged label of each superpixel, of the last frame and of this one.
-    numbers: [Memory<u32>; 2],
-    tracks: [Memory<Track>; 2],
+    pub(super) numbers: [Memory<u32>; 2],
+    pub(super) tracks: [Memory<Track>; 2],
     totals: Memory<[u64; 3]>,
-    next_id: Memory<u32>,
+    pub(super) next_id: Memory<u32>,
 }
 
 impl Merged {
@@ -43,15 +43,15 @@ impl Merged {
             numbers: [Memory::new(cuda, what, max_regions)?, Memory::new(cuda, what, max_regions)?],
             tracks: [Memory::new(cuda, what, max_regions)?, Memory::new(cuda, what, max_regions)?],
             totals: Memory::new(cuda, what, max_regions)?,
-            next_id: Memory::with(cuda, what, &[1])?,
+            next_id: Memory::with_each(cuda, what, &[1])?,
         })
     }
 }
 
 /// Words of [`TemporalState`], and the indices of the last residual's first word and of the next identity's.
 const STATE_WORDS: usize = size_of::<TemporalState>() / size_of::<u32>();
-const RESIDUAL: usize = offset_of!(TemporalState, residual) / size_of::<u32>();
-const NEXT_ID: usize = offset_of!(TemporalState, next_id) / size_of::<u32>();
+pub(super) const RESIDUAL: usize = offset_of!(TemporalState, residual) / size_of::<u32>();
+pub(super) const NEXT_ID: usize = offset_of!(TemporalState, next_id) / size_of::<u32>();
 const INSIDE: usize = offset_of!(TemporalState, inside) / size_of::<u32>();
 
 /// Device memory with the state that a frame passes on to the next.
@@ -59,33 +59,38 @@ pub(crate) struct State {
     pub(super) grid: GridArgs,
     pub(super) args: TemporalArgs,
     pub(super) cells: u32,
-    /// True if this frame, once it has begun, is a warm start; before, if the next one is.
+    /// True if this frame, once it has begun, is a warm start; before, if the next one is. In a batch, of the streams whose frames
+    /// are launched together.
     pub(super) warm: bool,
-    /// Index, 0 or 1, of the buffers of this frame; the others are those of the last.
-    current: usize,
+    /// Of a batch, which streams' next frames are warm starts.
+    pub(super) go_on: Vec<bool>,
+    /// Index, 0 or 1, of the buffers of this frame, in a batch of all streams; the others are those of the last.
+    pub(super) current: usize,
     find_largest: temporal_largest::Kernel,
     matching: temporal_match::Kernel,
     match_blocks: u32,
     /// One [`TemporalState`] as words, a few of which the host reads and writes.
-    state: Memory<u32>,
-    slots: [Memory<Slot>; 2],
+    pub(super) state: Memory<u32>,
+    pub(super) slots: [Memory<Slot>; 2],
+    /// Final clusters of each set of buffers, whose layout only the algorithm knows.
+    pub(crate) carried: [Memory<u32>; 2],
     sources: Memory<Source>,
     moves: Memory<[i32; 2]>,
     claims: Memory<u64>,
     wanted: Memory<u32>,
     region_cells: Memory<u32>,
-    features: [Memory<u32>; 2],
+    pub(super) features: [Memory<u32>; 2],
     /// The second label plane: the last frame's labels are read while this one's are written.
-    labels: Option<Memory<u16>>,
+    pub(super) labels: Option<Memory<u16>>,
     /// The last frame's labels before merging or refining; replaces `labels` where a later stage changes them.
     early_labels: Option<Memory<u16>>,
-    thumbnails: [Memory<u16>; 2],
+    pub(super) thumbnails: [Memory<u16>; 2],
     differences: Memory<u64>,
     largest: Memory<u64>,
     largest_label: Memory<u32>,
     positions: Memory<[i32; 2]>,
     owners: Memory<u64>,
-    tracks: [Memory<Track>; 2],
+    pub(super) tracks: [Memory<Track>; 2],
     pub(crate) motion: Memory<Motion>,
     sums: Memory<[u64; 6]>,
     reseed_claims: Memory<u64>,
@@ -94,7 +99,7 @@ pub(crate) struct State {
     taken: Memory<u32>,
     new_tracks: Memory<u32>,
     from: Memory<u32>,
-    merged: Option<Merged>,
+    pub(super) merged: Option<Merged>,
     pairs: Memory<[u32; 2]>,
     pair_list: Memory<u32>,
     part_claims: Memory<u64>,
@@ -103,7 +108,14 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub fn new(cuda: &Cuda, plan: &crate::plan::Plan, temporal: &Plan, max_regions: usize) -> Result<Self> {
+    /// `carried_words`: words of an algorithm's clusters that a frame leaves to the next.
+    pub fn new(
+        cuda: &Cuda,
+        plan: &crate::plan::Plan,
+        temporal: &Plan,
+        max_regions: usize,
+        carried_words: usize,
+    ) -> Result<Self> {
         let what = "device memory";
         let (n, cells) = (plan.frame.geometry.pixels(), plan.grid.cells());
         let squares = (temporal.thumbnail[0] * temporal.thumbnail[1]) as usize;
@@ -117,23 +129,30 @@ impl State {
         (first[NEXT_ID], first[INSIDE]) = (1, temporal.samples as u32);
         let region_cells = if temporal.masked {
             // Pixels outside of the mask have the highest label, `NO_LABEL`, which names no region.
-            Memory::with(cuda, what, &vec![u32::MAX; usize::from(NO_LABEL) + 1])?
+            Memory::with_each(cuda, what, &vec![u32::MAX; usize::from(NO_LABEL) + 1])?
         } else {
             Memory::new(cuda, what, max_regions)?
         };
         let matching = cuda.device.kernel(temporal_match::KERNEL, "temporal/identify")?;
-        let resident = matching.resident_blocks(IDENTIFY_THREADS)? * cuda.multiprocessors();
+        let streams = cuda.batch.as_ref().map_or(1, |batch| batch.frames());
+        // Blocks that meet have to be on the device at once: in a batch a frame has one, which meets nobody.
+        let resident = match streams {
+            1 => matching.resident_blocks(IDENTIFY_THREADS)? * cuda.multiprocessors(),
+            _ => 1,
+        };
         Ok(Self {
             grid: GridArgs::new(&plan.grid),
             args: Self::kernel_args(plan, temporal, max_regions, pairs, name_blocks),
             cells: cells as u32,
             warm: false,
+            go_on: vec![false; streams as usize],
             current: 0,
             find_largest: cuda.device.kernel(temporal_largest::KERNEL, "temporal/identify")?,
             matching,
             match_blocks: MATCH_BLOCKS.clamp(1, resident.max(1)),
-            state: Memory::with(cuda, what, &first)?,
+            state: Memory::with_each(cuda, what, &first)?,
             slots: [Memory::new(cuda, what, cells)?, Memory::new(cuda, what, cells)?],
+            carried: [Memory::new(cuda, what, carried_words)?, Memory::new(cuda, what, carried_words)?],
             sources: Memory::new(cuda, what, cells)?,
             moves: Memory::new(cuda, what, cells)?,
             claims: Memory::new(cuda, what, (1 + CLAIM_ROUNDS) * cells)?,
@@ -208,11 +227,14 @@ impl State {
         if growth == Some(1.0) {
             return Ok(());
         }
-        let mut halves = [0; 2];
-        self.state.read(cuda, "residual", RESIDUAL, &mut halves)?;
-        let last = u64::from(halves[0]) | u64::from(halves[1]) << 32;
-        let carried = plan.carried_residual(last, growth);
-        self.state.write(cuda, "residual", RESIDUAL, &[carried as u32, (carried >> 32) as u32])
+        for mut state in self.of_streams(cuda, &self.state) {
+            let mut halves = [0; 2];
+            state.read(cuda, "residual", RESIDUAL, &mut halves)?;
+            let last = u64::from(halves[0]) | u64::from(halves[1]) << 32;
+            let carried = plan.carried_residual(last, growth);
+            state.write(cuda, "residual", RESIDUAL, &[carried as u32, (carried >> 32) as u32])?;
+        }
+        Ok(())
     }
 
     /// Swaps all pairs: this frame's state becomes the last one's.
@@ -242,8 +264,13 @@ impl State {
 
     /// Track id, age and velocity of this frame's regions.
     pub fn tracks(&self) -> Address<Track> {
+        self.track_memory().address()
+    }
+
+    /// The same with its length, in a batch of every stream.
+    pub fn track_memory(&self) -> &Memory<Track> {
         let merged = self.merged.as_ref().map(|merged| &merged.tracks);
-        merged.unwrap_or(&self.tracks)[self.current].address()
+        &merged.unwrap_or(&self.tracks)[self.current]
     }
 
     pub fn args(&self) -> TemporalArgs {
@@ -386,27 +413,34 @@ impl State {
         unsafe { queue.launch(&self.find_largest, (blocks, 1), TEMPORAL_THREADS, &args) }
     }
 
-    /// The identity of the next new region. Waits for the device.
+    /// The identity of the next new region, in a batch of any stream. Waits for the device.
     pub fn next_id(&self, cuda: &Cuda) -> Result<u32> {
+        (0..self.go_on.len()).try_fold(1, |highest, stream| Ok(self.next_id_of(cuda, stream)?.max(highest)))
+    }
+
+    /// The identity of a stream's next new region. Waits for the device.
+    pub fn next_id_of(&self, cuda: &Cuda, stream: usize) -> Result<u32> {
+        let (memory, at) = self.next_ids();
         let mut id = [1];
-        match &self.merged {
-            Some(merged) => merged.next_id.read(cuda, "next identity", 0, &mut id)?,
-            None => self.state.read(cuda, "next identity", NEXT_ID, &mut id)?,
-        }
+        memory.of_frame(cuda, stream).read(cuda, "next identity", at, &mut id)?;
         Ok(id[0])
     }
 
-    /// Sets the next identity, which is not 0.
-    pub fn set_next_id(&mut self, cuda: &Cuda, id: u32) -> Result<()> {
-        match &mut self.merged {
-            Some(merged) => merged.next_id.write(cuda, "next identity", 0, &[id.max(1)]),
-            None => self.state.write(cuda, "next identity", NEXT_ID, &[id.max(1)]),
-        }
+    /// Sets that identity, which is not 0.
+    pub fn set_next_id_of(&mut self, cuda: &Cuda, stream: usize, id: u32) -> Result<()> {
+        let (memory, at) = self.next_ids();
+        memory.of_frame(cuda, stream).write(cuda, "next identity", at, &[id.max(1)])
     }
 
-    /// Discards the frames before.
+    /// Sets the next identity, which is not 0, in a batch of all streams.
+    pub fn set_next_id(&mut self, cuda: &Cuda, id: u32) -> Result<()> {
+        (0..self.go_on.len()).try_for_each(|stream| self.set_next_id_of(cuda, stream, id))
+    }
+
+    /// Discards the frames before, in a batch of all streams.
     pub fn forget(&mut self) {
         self.warm = false;
+        self.go_on.fill(false);
     }
 
     /// Returns true if later stages change the labels that regions were identified by.

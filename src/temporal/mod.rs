@@ -86,6 +86,8 @@ pub(crate) mod predict;
 mod reassign;
 mod samples;
 pub(crate) mod state;
+#[cfg(feature = "cuda")]
+mod streams;
 
 use crate::grid::Grid;
 use crate::image::Geometry;

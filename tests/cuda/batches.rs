@@ -251,8 +251,6 @@ fn what_is_no_batch_is_refused() {
     let plan = Plan::new(&Params::default(), rgb).unwrap();
     assert!(matches!(Engine::for_batch(&cuda, &plan, 0), Err(Error::Batch(_))));
     assert!(matches!(Engine::for_batch(&cuda, &plan, 70_000), Err(Error::Batch(_))));
-    let temporal = Plan::new(&Params { temporal: true, ..Params::default() }, rgb).unwrap();
-    assert!(matches!(Engine::for_batch(&cuda, &temporal, 2), Err(Error::Batch(_))));
     assert!(matches!(DeviceFrame::of_batch(&[]), Err(Error::Batch(_))));
 
     let clip: Vec<_> = (0..3).map(|i| Buffer::new(rgb, Picture::Noise, i, 0)).collect();
@@ -280,7 +278,7 @@ fn what_is_no_batch_is_refused() {
         engine.results_of(0).unwrap().counts().unwrap(),
         engine.results_of(1).unwrap().counts().unwrap()
     );
-    // Drawing is for one frame.
+    // Of a batch the caller says which frame is drawn on.
     let drawing = Drawing { fill: Fill::MeanColor, boundaries: Some(Boundaries { color: 0, width: 1 }) };
     let mut drawn = DeviceFrame::of_batch(&twice).unwrap();
     assert!(matches!(engine.draw(&mut drawn, &None, &drawing), Err(Error::Batch(_))));

@@ -29,12 +29,18 @@ struct Attached {
 
 /// Output of the element for a frame: every byte, padding too, and the metadata.
 #[derive(PartialEq)]
-struct Outcome {
+pub struct Outcome {
     bytes: Vec<u8>,
     attached: Option<Attached>,
 }
 
-fn outcome(buffer: &gst::BufferRef) -> Outcome {
+impl Outcome {
+    pub fn regions(&self) -> u32 {
+        self.attached.as_ref().map_or(0, |attached| attached.regions)
+    }
+}
+
+pub fn outcome(buffer: &gst::BufferRef) -> Outcome {
     let attached = SuperpixelMeta::from_buffer(buffer).map(|meta| Attached {
         regions: meta.regions(),
         labels: meta.labels().unwrap().as_slice().to_vec(),
@@ -47,7 +53,7 @@ fn outcome(buffer: &gst::BufferRef) -> Outcome {
 }
 
 /// Says what differs, in words short enough to read.
-fn assert_same(cpu: &Outcome, cuda: &Outcome, case: &str) {
+pub fn assert_same(cpu: &Outcome, cuda: &Outcome, case: &str) {
     match (&cpu.attached, &cuda.attached) {
         (Some(cpu), Some(cuda)) => {
             assert_eq!(cpu.regions, cuda.regions, "{case}: number of regions");

@@ -38,12 +38,15 @@ mod decoder;
 mod element;
 #[cfg(feature = "gst")]
 mod faults;
+#[cfg(feature = "gst")]
+mod groups;
 mod hierarchy;
 mod kept;
 mod masks;
 mod ownership;
 mod parity;
 mod stages;
+mod streams;
 mod temporal;
 mod wide;
 #[cfg(feature = "gst")]

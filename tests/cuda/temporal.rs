@@ -250,7 +250,7 @@ fn refused_frames_leave_no_trace() {
 }
 
 /// Any parameters from a number.
-fn drawn_params(seed: u64) -> Params {
+pub fn drawn_params(seed: u64) -> Params {
     let pick = |salt: u64, n: u64| hash(seed.wrapping_mul(41).wrapping_add(salt)) % n;
     let slic = slic::Params {
         iterations: 1 + pick(1, 6) as u32,

@@ -118,8 +118,6 @@ pub(crate) struct Lasting<T> {
 struct Follow<M: Method> {
     assign: Kernel<M::FollowAssign<'static>>,
     label: Kernel<M::FollowLabel<'static>>,
-    /// Final clusters of this frame and of the last, which take turns.
-    carried: [Memory<M::Cluster>; 2],
 }
 
 /// Kernels and memory of a method that clusters on the grid.
@@ -149,7 +147,6 @@ impl<M: Method> Clustering<M> {
             Ok(Follow {
                 assign: device.kernel(kernels.follow_assign, assign_stage)?,
                 label: device.kernel(kernels.follow_label, label_stage)?.with_shared(shared),
-                carried: pair()?,
             })
         };
         Ok(Self {
@@ -178,14 +175,6 @@ impl<M: Method> Clustering<M> {
         self.grid.sample_width * self.grid.sample_height
     }
 
-    /// Takes over the final clusters of another plan, which the caller translates: those of the last frame where `current` is its.
-    /// None where frames do not follow each other.
-    pub fn take_carried(&mut self, last: &mut Self, current: usize) -> Option<&mut Memory<M::Cluster>> {
-        let (next, last) = (self.follow.as_mut()?, last.follow.take()?);
-        next.carried = last.carried;
-        Some(&mut next.carried[current])
-    }
-
     fn sample_tiles(&self) -> (u32, u32) {
         let grid = &self.grid;
         (grid.sample_width.div_ceil(ROUND_TILE.0), grid.sample_height.div_ceil(ROUND_TILE.1))
@@ -200,7 +189,7 @@ impl<M: Method> Clustering<M> {
             return self.label_alone(buffers, method, sums, clusters);
         };
         let current = state.phase().1;
-        let [carried, carried_last] = [current, current ^ 1].map(|set| follow.carried[set].address());
+        let [carried, carried_last] = [current, current ^ 1].map(|set| state.carried[set].address().cast());
         let lasting = Lasting {
             own: method.own(Turns { sums, clusters, carried_last, carried }),
             all: state.addresses(buffers.first_labels.address()),

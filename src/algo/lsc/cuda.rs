@@ -175,6 +175,11 @@ impl Lsc {
         (grid.cells() * size_of::<LscSums>() + size_of::<LscMeans>()) / size_of::<u32>()
     }
 
+    /// Words of the clusters that a frame leaves to the next: none where every pixel is one.
+    pub fn carried_words(grid: &Grid) -> usize {
+        if grid.step() > 1 { grid.cells() * size_of::<LscSums>() / size_of::<u32>() } else { 0 }
+    }
+
     pub fn new(cuda: &Cuda, plan: &crate::plan::Plan, lsc: &Plan, buffers: &FrameBuffers) -> Result<Self> {
         let grid = plan.grid;
         let what = "device memory";
@@ -253,10 +258,8 @@ impl Lsc {
 impl Segmenter<Cuda> for Lsc {
     fn change(&mut self, plan: &crate::plan::Plan, buffers: &mut FrameBuffers) -> Result<()> {
         let AlgorithmPlan::Lsc(lsc) = &plan.algorithm else { return Ok(()) };
-        let mut next = Self::new(&buffers.queue.cuda, plan, lsc, buffers)?;
-        // Sums need no translation: their pairs have fixed lengths, whatever the ratio.
-        next.clustering.take_carried(&mut self.clustering, 0);
-        *self = next;
+        // Sums that a frame has left need no translation: their pairs have fixed lengths, whatever the ratio.
+        *self = Self::new(&buffers.queue.cuda, plan, lsc, buffers)?;
         Ok(())
     }
 

@@ -36,6 +36,11 @@ impl QuickShift {
         0
     }
 
+    /// Words of the clusters that a frame leaves to the next.
+    pub fn carried_words(_: &Grid) -> usize {
+        0
+    }
+
     pub fn new(cuda: &Cuda, plan: &crate::plan::Plan, quickshift: &Plan, _: &FrameBuffers) -> Result<Self> {
         let (geometry, weight) = (plan.frame.geometry, &quickshift.weight);
         let stride = 32 + 2 * quickshift.radius;

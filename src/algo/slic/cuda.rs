@@ -130,6 +130,11 @@ impl Slic {
         grid.cells() * size_of::<SlicSums>() / size_of::<u32>()
     }
 
+    /// Words of the clusters that a frame leaves to the next: none where every pixel is one.
+    pub fn carried_words(grid: &Grid) -> usize {
+        if grid.step() > 1 { grid.cells() * size_of::<SlicCenter>() / size_of::<u32>() } else { 0 }
+    }
+
     pub fn new(cuda: &Cuda, plan: &crate::plan::Plan, slic: &Plan, buffers: &FrameBuffers) -> Result<Self> {
         let small = slic.adaptive.is_none() && buffers.has_few_tiles();
         let (assign, follow_assign) = match slic.adaptive {
@@ -175,17 +180,17 @@ impl Slic {
 impl Segmenter<Cuda> for Slic {
     fn change(&mut self, plan: &crate::plan::Plan, buffers: &mut FrameBuffers) -> Result<()> {
         let AlgorithmPlan::Slic(slic) = &plan.algorithm else { return Ok(()) };
-        let mut next = Self::new(&buffers.queue.cuda, plan, slic, buffers)?;
-        if let Some(state) = &buffers.temporal
-            && let Some(carried) = next.clustering.take_carried(&mut self.clustering, state.phase().1)
-        {
+        let next = Self::new(&buffers.queue.cuda, plan, slic, buffers)?;
+        if let Some(state) = buffers.temporal.as_ref().filter(|_| next.clustering.follows()) {
             let what = "carried clusters";
-            let mut centers = vec![SlicCenter { value: [0; 8] }; carried.len()];
-            carried.read(&buffers.queue.cuda, what, 0, &mut centers)?;
-            for SlicCenter { value: [l, a, b, x, y, ..] } in &mut centers {
-                ([*l, *a, *b], [*x, *y]) = slic.translate(&self.plan, [*l, *a, *b], [*x, *y]);
+            let mut words = vec![0; Self::carried_words(&plan.grid)];
+            for mut carried in state.carried_of_streams(&buffers.queue.cuda) {
+                carried.read(&buffers.queue.cuda, what, 0, &mut words)?;
+                for SlicCenter { value: [l, a, b, x, y, ..] } in bytemuck::cast_slice_mut(&mut words) {
+                    ([*l, *a, *b], [*x, *y]) = slic.translate(&self.plan, [*l, *a, *b], [*x, *y]);
+                }
+                carried.write(&buffers.queue.cuda, what, 0, &words)?;
             }
-            carried.write(&buffers.queue.cuda, what, 0, &centers)?;
         }
         *self = next;
         Ok(())

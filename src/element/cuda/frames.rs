@@ -13,19 +13,22 @@ use cudarc::driver::CudaEvent;
 use crate::any_engine::Continuity;
 use crate::backend::Backend as _;
 use crate::bad_buffers::Failure;
-use crate::cpu::memory;
-use crate::cuda::host_frames::{HostFrame, HostFrames, HostLayout};
+use crate::batcher::Member;
+use crate::buffers::DeviceResults;
+use crate::cuda::host_frames::HostFrames;
 use crate::cuda::{Cuda, DeviceFrame, KeepsContext, Kept, Part, Results, Staging};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::image::{Frame, FrameInfo, MOST_PLANES};
+use crate::image::{Frame, FrameInfo};
+use crate::params::Fill;
 use crate::plan::Plan;
-use crate::video_map::{Layout, Reason};
 
+use super::drawn::{Drawn, host_layout};
+use super::group;
 use super::memory::{DeviceContext, DeviceMap, Producers};
 use super::results;
 use super::settings::DeviceSettings;
-use crate::element::frame::{ReadMap, shapes};
+use crate::element::frame::ReadMap;
 use crate::element::log::CAT;
 use crate::element::task::{FrameResults, Stream, Task, advised, library_error};
 
@@ -33,7 +36,10 @@ use crate::element::task::{FrameResults, Stream, Task, advised, library_error};
 const MOST_LANES: usize = 4;
 
 /// A device without an engine.
-pub(in crate::element) struct CudaBackend(KeepsContext<Cuda>);
+pub(in crate::element) struct CudaBackend {
+    cuda: KeepsContext<Cuda>,
+    settings: DeviceSettings,
+}
 
 impl CudaBackend {
     /// Opens the device.
@@ -42,28 +48,32 @@ impl CudaBackend {
     ///
     /// If there is no driver or no device; the message says what to do.
     pub(in crate::element) fn open(settings: &DeviceSettings) -> Result<Self> {
-        KeepsContext::make(|| Cuda::new(settings.cuda_device_id)).map(Self)
+        let cuda = KeepsContext::make(|| Cuda::new(settings.cuda_device_id))?;
+        Ok(Self { cuda, settings: settings.clone() })
     }
 
     /// The device in words.
     pub(in crate::element) fn describe(&self) -> String {
-        self.0.get().describe()
+        self.cuda.get().describe()
     }
 
     /// Moves the backend to the context of a buffer.
     pub(in crate::element) fn at(self, context: DeviceContext) -> Result<Self> {
-        if self.0.get().context_handle() == context.handle() {
-            return Ok(self);
+        let Self { cuda, settings } = self;
+        if cuda.get().context_handle() == context.handle() {
+            return Ok(Self { cuda, settings });
         }
-        self.0.end(|cuda| {
+        cuda.end(|cuda| {
             // SAFETY: the context is that of a GstCudaContext, which what `into_foreign` makes holds.
-            unsafe { cuda.adopt(context.into_foreign()) }.map(|cuda| Self(KeepsContext::of(cuda)))
+            let cuda = unsafe { cuda.adopt(context.into_foreign()) }?;
+            Ok(Self { cuda: KeepsContext::of(cuda), settings })
         })
     }
 
     /// Makes an engine for a plan, with up to `depth` frames in flight while the next comes.
     pub(in crate::element) fn engine(self, plan: Plan, depth: usize) -> Result<CudaEngine> {
-        self.0.end(|cuda| Ok(CudaEngine(KeepsContext::of(Lanes::new(cuda, plan, depth)?))))
+        let Self { cuda, settings } = self;
+        cuda.end(|cuda| Ok(CudaEngine(KeepsContext::of(Lanes::new(cuda, plan, depth, settings)?))))
     }
 }
 
@@ -73,7 +83,8 @@ pub(in crate::element) struct CudaEngine(KeepsContext<Lanes>);
 impl CudaEngine {
     /// Ends the engine; the device can serve another plan.
     pub(in crate::element) fn into_backend(self) -> CudaBackend {
-        CudaBackend(self.0.end(|on| KeepsContext::of(on.cuda.clone())))
+        self.0
+            .end(|on| CudaBackend { cuda: KeepsContext::of(on.cuda.clone()), settings: on.settings.clone() })
     }
 
     /// Returns true if the context has failed for good.
@@ -86,13 +97,15 @@ impl CudaEngine {
         self.0.get().cuda.context_handle() == context.handle()
     }
 
-    /// Bytes that went over the bus since start.
-    pub(in crate::element) fn traffic(&self) -> [(&'static str, u64); 3] {
-        let count = self.0.get().cuda.traffic().count();
+    /// Bytes that went over the bus since start, and frames that were segmented side by side with the last one, which counts.
+    pub(in crate::element) fn figures(&self) -> [(&'static str, u64); 4] {
+        let on = self.0.get();
+        let (count, frames) = (on.cuda.traffic().count(), on.member.as_ref().map_or(1, Member::frames));
         [
             ("pixel-bytes-to-device", count.pixels_up),
             ("pixel-bytes-from-device", count.pixels_down),
             ("result-bytes-from-device", count.results_down),
+            ("frames-in-batch", frames.into()),
         ]
     }
 
@@ -113,26 +126,40 @@ impl CudaEngine {
     }
 }
 
-/// All lanes have the plan; identities go on in the only lane that temporal mode has.
+/// All lanes have the plan; identities go on in the only lane that temporal mode has, or in the stream of a group.
 impl Continuity for CudaEngine {
     fn plan(&self) -> &Plan {
         self.0.get().plan()
     }
 
     fn change(&mut self, plan: &Plan) -> Result<bool> {
-        self.0.with_mut(|on| on.lanes.iter_mut().try_fold(true, |all, lane| Ok(lane.change(plan)? && all)))
+        self.0.with_mut(|on| match &on.member {
+            // Others go on with the plan of the group.
+            Some(member) => Ok(member.batcher().plan() == plan),
+            None => on.lanes.iter_mut().try_fold(true, |all, lane| Ok(lane.change(plan)? && all)),
+        })
     }
 
     fn reset(&mut self) {
-        self.0.get_mut().lanes.iter_mut().for_each(Engine::reset);
+        let on = self.0.get_mut();
+        on.lanes.iter_mut().for_each(Engine::reset);
+        if let Some(member) = &on.member {
+            member.reset();
+        }
     }
 
     fn next_id(&mut self) -> Result<u32> {
-        self.0.with_mut(|on| on.lanes[0].next_id())
+        self.0.with_mut(|on| match &on.member {
+            Some(member) => member.next_id(),
+            None => on.lanes[0].next_id(),
+        })
     }
 
     fn set_next_id(&mut self, id: u32) -> Result<()> {
-        self.0.with_mut(|on| on.lanes[0].set_next_id(id))
+        self.0.with_mut(|on| match &on.member {
+            Some(member) => member.set_next_id(id),
+            None => on.lanes[0].set_next_id(id),
+        })
     }
 }
 
@@ -165,14 +192,17 @@ struct Lanes {
     #[allow(clippy::vec_box)]
     idle: Vec<Box<FrameMemory>>,
     drawn: HostFrames,
-    /// One at first; others are added with the first frames.
+    /// One at first; others are added with the first frames. None in a group.
     lanes: Vec<Engine<Cuda>>,
+    /// A stream of the engine that a group shares, in place of lanes.
+    member: Option<Member>,
     /// Wanted number of lanes.
     wanted: usize,
     /// Index of the next frame's lane.
     next: usize,
     up: Cuda,
     down: Cuda,
+    settings: DeviceSettings,
     /// Last: it may hold the context.
     cuda: Cuda,
 }
@@ -190,16 +220,9 @@ struct FrameMemory {
 }
 
 impl FrameMemory {
-    fn new(engine: &Engine<Cuda>) -> Result<Self> {
-        let cuda = engine.backend().clone();
-        Ok(Self { downloaded: cuda.event()?, kept: engine.kept()?, staging: None, cuda })
-    }
-
-    fn staging(&mut self, cuda: &Cuda, frame: FrameInfo) -> Result<&mut Staging> {
-        match &mut self.staging {
-            Some(staging) => Ok(staging),
-            none => Ok(none.insert(Staging::new(cuda, frame)?)),
-        }
+    fn new(cuda: &Cuda) -> Result<Self> {
+        let (downloaded, kept) = (cuda.event()?, Kept::new(cuda)?);
+        Ok(Self { downloaded, kept, staging: None, cuda: cuda.clone() })
     }
 
     /// Waits for the frame's stages and for its download.
@@ -225,34 +248,79 @@ enum Input<'a> {
     Host(&'a Frame<'a>),
 }
 
-/// Host memory for a drawn frame, and the layout of its planes.
-struct Drawn {
-    host: HostFrame,
-    layout: HostLayout,
+impl<'a> Input<'a> {
+    /// The frame in device memory, where work on the stream of `cuda` finds it whole. A frame of the host is uploaded to `staging` on the
+    /// stream of `up`.
+    fn on_device<'b>(
+        self,
+        cuda: &Cuda,
+        up: &Cuda,
+        frame: FrameInfo,
+        staging: &'b mut Option<Staging>,
+    ) -> Result<DeviceFrame<'b>>
+    where
+        'a: 'b,
+    {
+        match self {
+            Self::Device(on_device, producers) => {
+                for producer in producers.streams() {
+                    // SAFETY: the stream of a memory of the frame, whose context the engine has adopted, or the default
+                    // one; `DeviceMap` checked both.
+                    unsafe { cuda.wait_for(producer)? };
+                }
+                Ok(on_device)
+            }
+            // The engine waits for the upload by itself.
+            Self::Host(host) => match staging {
+                Some(staging) => staging.upload(host),
+                none => none.insert(Staging::new(up, frame)?).upload(host),
+            },
+        }
+    }
 }
 
 impl Lanes {
-    fn new(cuda: Cuda, plan: Plan, depth: usize) -> Result<Self> {
+    fn new(cuda: Cuda, plan: Plan, depth: usize, settings: DeviceSettings) -> Result<Self> {
+        let member = group::join(&cuda, &plan, &settings)?;
         // The state from frame to frame is in a lane's memory, so temporal mode has only one.
         let wanted = if plan.temporal.is_some() { 1 } else { (depth + 1).min(MOST_LANES) };
         Ok(Self {
             idle: Vec::new(),
             drawn: HostFrames::default(),
-            lanes: vec![Engine::new(cuda.clone(), plan)?],
+            lanes: match member {
+                Some(_) => Vec::new(),
+                None => vec![Engine::new(cuda.clone(), plan)?],
+            },
+            member,
             wanted,
             next: 0,
             up: cuda.lane()?,
             down: cuda.lane()?,
+            settings,
             cuda,
         })
     }
 
     fn plan(&self) -> &Plan {
-        self.lanes[0].plan()
+        self.member.as_ref().map_or_else(|| self.lanes[0].plan(), |member| member.batcher().plan())
+    }
+
+    /// Leaves the group, whose engine draws no abstraction: the element goes on with one of its own, and with new identities.
+    fn leave_group(&mut self) -> Result<()> {
+        let Some(member) = &self.member else { return Ok(()) };
+        gst::warning!(CAT, "batch-group is not for overlay=abstraction: the element goes on by itself");
+        let mut engine = Engine::new(self.cuda.clone(), member.batcher().plan().clone())?;
+        engine.set_next_id(member.next_id()?)?;
+        self.lanes.push(engine);
+        self.member = None;
+        Ok(())
     }
 
     fn synchronize(&self) {
         let _ = self.up.synchronize();
+        if let Some(member) = &self.member {
+            let _ = member.batcher().cuda().synchronize();
+        }
         for lane in &self.lanes {
             let _ = lane.backend().synchronize();
         }
@@ -330,7 +398,7 @@ impl Lanes {
         mut drawn: Option<Drawn>,
         task: Task,
     ) -> Result<InFlight, gst::ErrorMessage> {
-        let memory = self.idle.pop().map_or_else(|| FrameMemory::new(&self.lanes[0]).map(Box::new), Ok);
+        let memory = self.idle.pop().map_or_else(|| FrameMemory::new(&self.cuda).map(Box::new), Ok);
         let mut memory = memory.map_err(library_error)?;
         self.put(&mut memory, input, drawn.as_mut(), task).map_err(|error| {
             // Waits before memory is freed that copies in flight may use.
@@ -349,25 +417,25 @@ impl Lanes {
         task: Task,
     ) -> Result<()> {
         let frame = self.plan().frame;
-        let lane = self.next_lane();
-        let engine = &mut self.lanes[lane];
-        let mut on_device = match input {
-            Input::Device(on_device, producers) => {
-                for producer in producers.streams() {
-                    // SAFETY: the stream of a memory of the frame, whose context the engine has adopted, or the default
-                    // one; `DeviceMap` checked both.
-                    unsafe { engine.backend().wait_for(producer)? };
-                }
-                on_device
-            }
-            // The engine waits for the upload by itself.
-            Input::Host(host) => memory.staging(&self.up, frame)?.upload(host)?,
-        };
-        engine.submit(&on_device, &mut None, task.outputs)?;
-        if let Some(drawing) = &task.drawing {
-            engine.draw(&mut on_device, &None, drawing)?;
+        if task.drawing.as_ref().is_some_and(|drawing| matches!(drawing.fill, Fill::Abstraction(_))) {
+            self.leave_group()?;
         }
-        engine.keep(task.labels, &mut memory.kept)?;
+        if let Some(member) = &self.member {
+            let mut on_device =
+                input.on_device(member.batcher().cuda(), &self.up, frame, &mut memory.staging)?;
+            let kept = &mut memory.kept;
+            let keep = |results: &DeviceResults<'_>| results.keep_in(task.labels, kept);
+            member.submit(&mut on_device, task.outputs, task.drawing.as_ref(), keep)?;
+        } else {
+            let lane = self.next_lane();
+            let engine = &mut self.lanes[lane];
+            let mut on_device = input.on_device(engine.backend(), &self.up, frame, &mut memory.staging)?;
+            engine.submit(&on_device, &mut None, task.outputs)?;
+            if let Some(drawing) = &task.drawing {
+                engine.draw(&mut on_device, &None, drawing)?;
+            }
+            engine.keep(task.labels, &mut memory.kept)?;
+        }
         if let (Some(drawn), Some(staging)) = (drawn, &memory.staging) {
             memory.kept.precede(&self.down)?;
             // SAFETY: the stream has just been told to wait for the drawing. FrameMemory and host frame are used and given back after
@@ -384,20 +452,6 @@ impl Drop for Lanes {
         // Results are still being copied out of a lane's memory.
         self.synchronize();
     }
-}
-
-/// Layout of a buffer's planes.
-fn host_layout(
-    buffer: &gst::BufferRef,
-    info: &gst_video::VideoInfo,
-    frame: FrameInfo,
-) -> Result<HostLayout, Reason> {
-    let layout = Layout::of(buffer, info, shapes(frame))?;
-    let (mut offsets, mut strides) = ([0; MOST_PLANES], [0; MOST_PLANES]);
-    for (i, plane) in layout.planes().iter().enumerate() {
-        (offsets[i], strides[i]) = (plane.offset, plane.stride);
-    }
-    HostLayout::new(frame, buffer.size(), offsets, strides).map_err(|e| e.to_string())
 }
 
 struct InFlight {
@@ -430,37 +484,6 @@ impl InFlight {
             drawn.replace(buffer, info, self.frame, crowded)?;
         }
         Ok(found(counts.regions, results, self.frame, self.task)?)
-    }
-}
-
-impl Drawn {
-    /// Replaces the frame by the drawn one, whose pixels are all new. The old memory, which others may hold or a pool
-    /// may want back, does not change.
-    fn replace(
-        mut self,
-        buffer: &mut gst::Buffer,
-        info: &gst_video::VideoInfo,
-        frame: FrameInfo,
-        crowded: bool,
-    ) -> Result<(), Reason> {
-        if host_layout(buffer, info, frame)? != self.layout {
-            return Err("it has changed while it was in flight; make its producer leave it alone".into());
-        }
-        if self.layout.has_gaps() {
-            let came = buffer.map_readable().map_err(|e| e.to_string())?;
-            self.layout.fill_gaps(&came, self.host.as_mut());
-        }
-        let memory = if crowded {
-            let mut copy = memory::Array::new();
-            memory::append(&mut copy, "drawn frame", self.host.as_ref()).map_err(|e| e.to_string())?;
-            gst::Memory::from_mut_slice(copy)
-        } else {
-            gst::Memory::from_mut_slice(self.host)
-        };
-        let mut fresh = buffer.copy();
-        fresh.make_mut().replace_all_memory(memory);
-        *buffer = fresh;
-        Ok(())
     }
 }
 

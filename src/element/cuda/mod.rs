@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MPL-2.0
 //! The path of frames on a CUDA device; builds without CUDA use `no_cuda.rs` instead.
 
+mod drawn;
 mod frames;
+mod group;
 mod memory;
 mod results;
 mod settings;

@@ -11,7 +11,7 @@ use crate::cuda::kernels::draw;
 use crate::cuda::launch::check;
 use crate::cuda::tuning::TILE_THREADS;
 use crate::cuda::{Cuda, DeviceFrame, HostLabels};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::image::FrameInfo;
 use crate::params::{Drawing, Fill};
 use crate::plan::Plan;
@@ -48,8 +48,13 @@ impl backend::Overlay<Cuda> for Overlay {
         drawing: &Drawing,
     ) -> Result<()> {
         self.info.check(frame.info())?;
-        frame.check_context(&buffers.queue.cuda)?;
+        let cuda = &buffers.queue.cuda;
+        frame.check_context(cuda)?;
+        let memory = buffers.drawn_memory()?;
         if let Fill::Abstraction(params) = &drawing.fill {
+            if buffers.drawn.is_some() {
+                return Err(Error::Batch("an abstraction is for frames that come one by one".into()));
+            }
             check("overlay", buffers.queue.cuda.device.context.bind_to_thread())?;
             let _access = frame.access(&buffers.queue.cuda, Kind::Write)?;
             let abstraction = match &mut self.abstraction {
@@ -85,14 +90,14 @@ impl backend::Overlay<Cuda> for Overlay {
         check("overlay", buffers.queue.cuda.device.context.bind_to_thread())?;
         let _access = frame.access(&buffers.queue.cuda, Kind::Write)?;
         let args = draw::Args {
-            labels: buffers.labels().address(),
-            means: buffers.means.address(),
-            tracks: buffers.tracks(),
+            labels: buffers.labels().of_frame(cuda, memory).address(),
+            means: buffers.means.of_frame(cuda, memory).address(),
+            tracks: buffers.tracks_of(memory),
             frame: &frame.args(),
             args: &shape,
         };
         // SAFETY: the frame was compared with the plan above, for which `FrameBuffers::new` has made labels, and means and tracks for
         // each of the most regions; `_access` orders the frame's other users.
-        unsafe { buffers.queue.launch(&self.kernel, buffers.tiles, TILE_THREADS, &args) }
+        unsafe { buffers.queue.launch_alone(&self.kernel, buffers.tiles, TILE_THREADS, &args) }
     }
 }
