@@ -7,7 +7,7 @@
 #   deb     the plugin as a Debian package, with one of its debug symbols, for this release of Debian or Ubuntu and later ones
 #   crate   the library's source archive, as a registry takes it, and its bill of materials
 #   web     the npm package: WebAssembly for browsers and Node
-# ARCH is that of this machine, the default; for the wheel, which x86-64 builds for both, amd64 or arm64.
+# ARCH is that of this machine, the default; for the wheel and the deb, which x86-64 builds for both, amd64 or arm64.
 # They appear in FOLDER (default: packages in Cargo's target folder), in place of those that were built there before; --force replaces
 # other files of the same names. All need Rust; the wheel python3 with pip and the package
 # index, the web npm, the others the build packages of the README, the deb also debhelper.
@@ -40,7 +40,7 @@ esac
 shift
 if [ "${1:-}" = --arch ]; then
     case $package,${2:-} in
-        wheel,amd64 | wheel,arm64) arch=$2 ;;
+        wheel,amd64 | wheel,arm64 | deb,amd64 | deb,arm64) arch=$2 ;;
         *) usage >&2; exit 2 ;;
     esac
     shift 2
@@ -96,12 +96,29 @@ print($1 or '')"
 }
 triple_here() { rustc -vV | sed -n 's/^host: //p'; }
 
+# Makes a database of packages whose files are where they were unpacked, as dpkg-shlibdeps asks for them: FOLDER
+cross_database() {
+    cp -r "$unpacked/var/lib/dpkg" "$1"
+    sed -i "s|^/|$unpacked/|" "$1"/info/*.list
+}
+
 # Built from a copy of what git has, with Debian's own tools, so that debug symbols, dependencies and dates are as Debian wants them.
 build_deb() {
-    local stage=$target_dir/superpixel-deb name=gstreamer1.0-superpixel tree version released maintainer epoch
+    local stage=$target_dir/superpixel-deb name=gstreamer1.0-superpixel triple tree version released maintainer epoch cross=()
     command -v dh >/dev/null || die "debhelper is missing: apt-get install debhelper"
     git rev-parse --verify -q HEAD >/dev/null || die "this needs a git checkout, which says what belongs to the package"
+    triple=$(triple_here)
     fresh_folder "$stage"
+    if [ "$arch" ] && [ "$arch" != "$(dpkg --print-architecture)" ]; then
+        [ "$(dpkg --print-architecture),$arch" = amd64,arm64 ] || die "the deb for $arch is built on $arch"
+        command -v aarch64-linux-gnu-gcc >/dev/null || die "the cross compiler is missing: apt-get install ${arm64_packages[*]:0:2}"
+        prepare_arm64_libraries || die "no compiler for $arm64_triple, or Debian's packages for ARM64 could not be fetched"
+        triple=$arm64_triple
+        cross_database "$stage/database"
+        export SUPERPIXEL_CROSS_TRIPLE=$triple
+        export SUPERPIXEL_CROSS_SHLIBDEPS="--admindir=$stage/database -l$unpacked/usr/lib/aarch64-linux-gnu -l$unpacked/lib/aarch64-linux-gnu"
+        cross=(--host-arch="$arch")
+    fi
     tree=$stage/tree
     mkdir -p "$tree"
     git ls-files -z | tar -c --null --files-from=- | tar -x -m -C "$tree"
@@ -124,16 +141,16 @@ build_deb() {
     sed -i "s|@MAINTAINER@|$maintainer|" debian/control
     printf '%s (%s-1) unstable; urgency=medium\n\n  * Changes: changelog.gz beside this file.\n\n -- %s  %s\n' \
         $name "$version" "$maintainer" "$(date -u -R -d "@$epoch")" >debian/changelog
-    "$root/packaging/bill.py" Cargo.toml "$(triple_here)" debian/gst-plugin-superpixel.cdx.json debian/licenses
+    "$root/packaging/bill.py" Cargo.toml "$triple" debian/gst-plugin-superpixel.cdx.json debian/licenses
     "$root/packaging/copyright.py" debian/licenses >debian/copyright
     # Messages of panics and debug symbols name files; not where they were here.
     SOURCE_DATE_EPOCH=$epoch CARGO_TARGET_DIR=$target_dir \
         RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo --remap-path-prefix=$tree=superpixel" \
-        dpkg-buildpackage --build=binary --no-sign --no-check-builddeps
+        dpkg-buildpackage "${cross[@]}" --build=binary --no-sign --no-check-builddeps
     cd "$root"
     publish "$folder" "$stage"/*.deb
     rm -rf "$stage"
-    (cd "$folder" && ls -l "$name"*_"$version"-1_*.deb)
+    (cd "$folder" && ls -l "$name"*_"$version"-1_"${arch:-$(dpkg --print-architecture)}".deb)
 }
 
 build_crate() {

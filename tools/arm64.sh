@@ -47,6 +47,7 @@ unpack_arm64() {
     mkdir -p "$target_dir/superpixel-tools"
     fetched=$(mktemp -d "$target_dir/superpixel-tools/fetch.XXXXXX")
     if fetch_both "$fetched" "${@:2}" && mkdir "$fetched/root"; then
+        note_unpacked "$fetched/root" "$fetched"/archives/*_{arm64,all}.deb
         for archive in "$fetched"/archives/*_{arm64,all}.deb; do dpkg -x "$archive" "$fetched/root"; done
         # Links of Debian's to places outside of the folder lead into it.
         find "$fetched/root" -type l -lname '/*' -printf '%P\0%l\0' | while IFS= read -r -d '' link && IFS= read -r -d '' to; do
@@ -56,6 +57,40 @@ unpack_arm64() {
     fi
     rm -rf "$fetched"
     [ -d "$unpacked" ]
+}
+
+# Gives a root the database of packages that dpkg would have made, with which dpkg-shlibdeps finds a library's package: ROOT ARCHIVE...
+note_unpacked() {
+    local database=$1/var/lib/dpkg archive control name
+    mkdir -p "$database/info" "$database/updates"
+    printf '%s\n' amd64 arm64 >"$database/arch"
+    echo 1 >"$database/info/format"
+    control=$(mktemp -d "$1/control.XXXXXX")
+    for archive in "${@:2}"; do
+        dpkg -e "$archive" "$control"
+        name=$(sed -n 's/^Package: //p' "$control/control")
+        if grep -qx 'Multi-Arch: same' "$control/control"; then name=$name:arm64; fi
+        # dpkg names a folder without the slash at its end.
+        dpkg --fsys-tarfile "$archive" | tar -t | sed 's|^\.||; s|/$||; /^$/d' >"$database/info/$name.list"
+        if [ -e "$control/symbols" ]; then mv "$control/symbols" "$database/info/$name.symbols"; fi
+        if [ -e "$control/shlibs" ]; then mv "$control/shlibs" "$database/info/$name.shlibs"; fi
+        sed '/^Package: /a Status: install ok installed' "$control/control" >>"$database/status"
+        echo >>"$database/status"
+        rm -r "$control"
+    done
+}
+
+# Cross compiler, linker and GStreamer's libraries for packages of ARM64, which run nowhere here: sets cargo's variables and `unpacked`.
+prepare_arm64_libraries() {
+    local lib linker
+    command -v aarch64-linux-gnu-gcc >/dev/null && prepare_arm64_target &&
+        unpack_arm64 gstreamer-arm64 libgstreamer1.0-dev:arm64 libgstreamer-plugins-base1.0-dev:arm64 || return 1
+    lib=$unpacked/usr/lib/aarch64-linux-gnu linker=$unpacked/superpixel-linker
+    # The C library that is linked names files by their place in a system.
+    printf '#!/bin/sh\nexec aarch64-linux-gnu-gcc "--sysroot=%s" "$@"\n' "$unpacked" >"$linker"
+    chmod +x "$linker"
+    export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=$linker PKG_CONFIG_ALLOW_CROSS=1 PKG_CONFIG_PATH=
+    export PKG_CONFIG_SYSROOT_DIR=$unpacked PKG_CONFIG_LIBDIR=$lib/pkgconfig:$unpacked/usr/share/pkgconfig
 }
 
 # Unpacks Debian's compiler with the libraries of both machines, which are of one version.
