@@ -8,9 +8,9 @@ case $1 in
         apt-get -q -q -o Dpkg::Use-Pty=0 update
         # A root that is used again may have it from a run that failed.
         apt-get -q -q -o Dpkg::Use-Pty=0 purge -y gstreamer1.0-superpixel >/dev/null 2>&1 || true
-        # What the package recommends, so that what it leaves is told from what they leave.
+        # Packages that it recommends or the pipelines need come first, so that what it leaves is told from what they leave.
         apt-get -q -q -o Dpkg::Use-Pty=0 install -y --no-install-recommends gstreamer1.0-tools gstreamer1.0-plugins-base \
-            python3-gi gir1.2-gst-plugins-bad-1.0 >/dev/null
+            gstreamer1.0-plugins-good gstreamer1.0-libav python3-gi gir1.2-gst-plugins-bad-1.0 >/dev/null
         ! command -v cargo rustc
         ;;
     install)
@@ -24,6 +24,8 @@ case $1 in
         grep '^  Version' /tmp/inspect.txt
         gst-launch-1.0 -q videotestsrc num-buffers=30 ! video/x-raw,width=320,height=240 ! \
             superpixel algo=quickshift sigma=2 tau=8 overlay=mean-color ! videoconvert ! fakesink
+        gst-launch-1.0 -q filesrc location=/tmp/bigbuckbunny.mp4 ! decodebin ! videoconvert ! \
+            superpixel superpixel-size=32 ! videoconvert ! identity eos-after=10 ! fakesink
         # Standard metadata, or where GStreamer is too old for it a line that says so, however many elements there are.
         if python3 -c 'import gi; gi.require_version("GstAnalytics", "1.0")' 2>/dev/null; then
             python3 /tmp/analytics.py

@@ -10,6 +10,9 @@
 
 # A toolchain of Rust that roots see, read-only, at this path.
 root_rust=/opt/rust
+# The architecture of roots, as Debian names it, where it is not the host's; set by the scripts. The kernel starts its programs in an
+# emulator.
+root_arch=
 
 root_say() { printf '== %s\n' "$*"; }
 root_die() { printf 'error: %s\n' "$*" >&2; exit 1; }
@@ -20,6 +23,14 @@ check_root_tools() {
     for tool in debootstrap unshare flock pivot_root; do
         command -v $tool >/dev/null || root_die "$tool is missing: apt-get install debootstrap util-linux"
     done
+    [ -z "$root_arch" ] || check_emulator
+}
+
+# A handler with the flag F is open before a root is entered, which has no emulator.
+check_emulator() {
+    local handler=/proc/sys/fs/binfmt_misc/qemu-${root_arch/#arm64/aarch64}
+    { [ -e "$handler" ] && grep -qx enabled "$handler" && grep -q '^flags: .*F' "$handler"; } ||
+        root_die "the kernel starts no program of $root_arch: apt-get install qemu-user-static binfmt-support"
 }
 
 # Puts into `holder` a folder for a root, locked until the script ends: one that is kept, where SUPERPIXEL_ROOTS names a folder for
@@ -74,7 +85,7 @@ sources_for() {
 # Makes the root of a release in the holder, unless it is there. Fetched packages are kept. RELEASE
 make_root() {
     local release=$1 sources mirror extra=()
-    cache=$roots/packages-$release
+    cache=$roots/packages-$release${root_arch:+-$root_arch}
     if [ ! -e "$cache" ] && [ ! -L "$cache" ]; then fresh_folder "$cache"; fi
     is_own "$cache" || refuse "$cache is there and was not made for fetched packages; let SUPERPIXEL_ROOTS name another folder"
     [ ! -e "$holder/whole" ] || return 0
@@ -84,7 +95,7 @@ make_root() {
     case $mirror in https:*) extra=(--include=ca-certificates) ;; esac
     root_say "making a root of $release"
     # It mounts the root's proc and sys, which end with the namespace.
-    unshare --mount --mount-proc --pid --fork --kill-child --propagation private -- debootstrap --variant=minbase --cache-dir="$cache" \
+    unshare --mount --mount-proc --pid --fork --kill-child --propagation private -- debootstrap --variant=minbase ${root_arch:+--arch="$root_arch"} --cache-dir="$cache" \
         "${extra[@]}" "$release" "$holder/root" ${mirror:+"$mirror"} >"$holder/debootstrap.log" 2>&1 </dev/null &
     root_process=$!
     wait_in_root || {
