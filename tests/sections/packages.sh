@@ -96,6 +96,10 @@ CROSS
     echo "cargo_build_target = '$other'" >>"$folder/cross"
     set_up six --cross-file "$folder/cross"
     makes six "for $other"
+    # Where it is installed does not depend on where the other machine's system lies.
+    echo "sys_root = '$folder/system'" >>"$folder/cross"
+    set_up system --cross-file "$folder/cross"
+    meson introspect "$folder/system" --installed | grep -q '": "/usr/lib/[^"]*/gstreamer-1.0/libgstsuperpixel.so"'
     # Programs that start what they build do not take the variable; where a file of settings says otherwise, they find what was built.
     (
         export CARGO_TARGET_DIR=$folder/seven CARGO_BUILD_TARGET=$other
