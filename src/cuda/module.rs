@@ -22,7 +22,7 @@ pub(crate) struct ModuleCode {
     pub base: &'static str,
     /// PTX for 9.0 and above.
     pub sm90: &'static str,
-    /// Machine code for 7.5, 8.x and 9.0.
+    /// Machine code for 7.5, 8.x but 8.7, and 9.0.
     pub cubins: [&'static [u8]; 3],
 }
 
@@ -57,12 +57,14 @@ impl ModuleCode {
 
     fn for_capability(&self, capability: (i32, i32)) -> Image {
         let text = if capability >= (9, 0) { self.sm90 } else { self.base };
-        // Code runs on the later ones of its generation, and on no other generation.
+        // Code runs on the later ones of its generation, and on no other generation. 8.7 is Tegra's, for which NVIDIA promises nothing of
+        // code for other devices.
         let [sm75, sm80, sm90] = self.cubins;
-        let code = match capability.0 {
-            7 => Some(sm75),
-            8 => Some(sm80),
-            9 => Some(sm90),
+        let code = match capability {
+            (8, 7) => None,
+            (7, _) => Some(sm75),
+            (8, _) => Some(sm80),
+            (9, _) => Some(sm90),
             _ => None,
         };
         Image { text, code }
@@ -166,6 +168,7 @@ mod tests {
         };
         assert_eq!(taken((7, 5)), ("75", "c75"));
         assert_eq!(taken((8, 0)), ("75", "c80"));
+        assert_eq!(taken((8, 7)), ("75", ""));
         assert_eq!(taken((8, 9)), ("75", "c80"));
         assert_eq!(taken((9, 0)), ("90", "c90"));
         assert_eq!(taken((10, 0)), ("90", ""));
