@@ -22,7 +22,7 @@ case $1 in
         export GST_REGISTRY=/tmp/registry.bin
         gst-inspect-1.0 superpixel >/tmp/inspect.txt
         grep '^  Version' /tmp/inspect.txt
-        gst-launch-1.0 -q videotestsrc num-buffers=30 ! video/x-raw,width=320,height=240 ! \
+        gst-launch-1.0 -q videotestsrc num-buffers=10 ! video/x-raw,width=320,height=240 ! \
             superpixel algo=quickshift sigma=2 tau=8 overlay=mean-color ! videoconvert ! fakesink
         gst-launch-1.0 -q filesrc location=/tmp/bigbuckbunny.mp4 ! decodebin ! videoconvert ! \
             superpixel superpixel-size=32 ! videoconvert ! identity eos-after=10 ! fakesink

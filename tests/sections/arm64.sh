@@ -17,20 +17,69 @@ leave_out_libraries() {
         export "SYSTEM_DEPS_${name}_NO_PKG_CONFIG=1" "SYSTEM_DEPS_${name}_LIB=c"
     done
 }
+# Compares the lines that both machines print for the jobs of a folder, which are as many as said: FOLDER LINES
+compare_arm64() {
+    local program
+    # The last word of a line is a time.
+    "$target_dir/debug/examples/expected" <"$1/jobs" | sed 's/ [^ ]*$//' >"$1/here"
+    prepare_arm64
+    program=$(tools/built.sh expected cargo build "${arm64_build[@]}" --package superpixels-web --example expected)
+    qemu-aarch64 -L "$arm64_root" "$program" <"$1/jobs" | sed 's/ [^ ]*$//' >"$1/arm64"
+    [ "$(wc -l <"$1/here")" = "$2" ]
+    diff "$1/here" "$1/arm64"
+    echo "$2 frames are equal"
+}
 try_arm64() {
-    local folder=$target_dir/superpixel-arm64-frames job program
+    local folder=$target_dir/superpixel-arm64-frames job
     rm -rf "$folder"
     mkdir -p "$folder"
     gst-launch-1.0 -q filesrc location=media/bigbuckbunny.mp4 ! decodebin ! videoconvert ! videoscale ! \
         video/x-raw,format=RGBA,width=320,height=180 ! identity eos-after=7 ! filesink location="$folder/frames.rgba"
     for job in "${arm64_jobs[@]}"; do echo "320 180 $folder/frames.rgba $job"; done >"$folder/jobs"
-    # The last word of a line is a time.
-    "$target_dir/debug/examples/expected" <"$folder/jobs" | sed 's/ [^ ]*$//' >"$folder/here"
-    prepare_arm64
-    program=$(tools/built.sh expected cargo build "${arm64_build[@]}" --package superpixels-web --example expected)
-    qemu-aarch64 -L "$arm64_root" "$program" <"$folder/jobs" | sed 's/ [^ ]*$//' >"$folder/arm64"
-    [ "$(wc -l <"$folder/here")" = 25 ]
-    diff "$folder/here" "$folder/arm64"
+    compare_arm64 "$folder" 25
+}
+# Photographs and clips of the user's folders: each algorithm alone and with exactly 50 regions, clips in temporal mode. SUPERPIXEL_IMAGES and SUPERPIXEL_CLIPS name the folders; each folder of pictures in the second is a clip.
+try_arm64_pictures() {
+    local folder=$target_dir/superpixel-arm64-pictures file clip files i number=0 lines=0
+    rm -rf "$folder"
+    mkdir -p "$folder"
+    while IFS= read -r file; do
+        picture_jobs "$number" 1 temporal=false filesrc location="$file" ! decodebin
+        number=$((number + 1))
+    done < <([ -z "${SUPERPIXEL_IMAGES:-}" ] || find -L "$SUPERPIXEL_IMAGES" -maxdepth 1 -name '*.jp*g' | sort)
+    while IFS= read -r clip; do
+        files=("$clip"/*.jpg)
+        [ -e "${files[0]}" ] || continue
+        mkdir "$folder/clip"
+        # Names that count without a gap, whatever the clip's are.
+        for ((i = 0; i < ${#files[@]} && i < 20; i++)); do ln -s "$(realpath "${files[i]}")" "$folder/clip/$i.jpg"; done
+        picture_jobs "$number" 20 temporal=true multifilesrc location="$folder/clip/%d.jpg" caps=image/jpeg,framerate=24/1 ! jpegdec
+        rm -r "$folder/clip"
+        number=$((number + 1))
+    done < <([ -z "${SUPERPIXEL_CLIPS:-}" ] || find -L "$SUPERPIXEL_CLIPS" -mindepth 1 -type d | sort)
+    [ "$number" -gt 0 ]
+    compare_arm64 "$folder" "$lines"
+    rm -f "$folder"/*.rgba
+}
+# Writes a picture or clip as frames and adds its jobs to those of try_arm64_pictures: NUMBER FRAMES SETTING SOURCE...
+picture_jobs() {
+    local frames=$folder/$1.rgba said width height count algorithm regions
+    said=$(gst-launch-1.0 -v "${@:4}" ! videoconvert ! video/x-raw,format=RGBA ! filesink name=frames location="$frames")
+    [[ $said =~ frames\.GstPad:sink:\ caps\ =\ [^$'\n']*width=\(int\)([0-9]+).*height=\(int\)([0-9]+) ]]
+    width=${BASH_REMATCH[1]} height=${BASH_REMATCH[2]}
+    count=$(($(stat -c %s "$frames") / (4 * width * height)))
+    [ "$count" -gt 0 ] && [ "$count" -le "$2" ]
+    for algorithm in slic lsc snic; do
+        for regions in 0 50; do
+            echo "$width $height $frames $count algo=$algorithm superpixels=300 $3 regions=$regions" >>"$folder/jobs"
+            lines=$((lines + count))
+        done
+    done
+    # Ten times as long as the others together, so once, and of half the size.
+    gst-launch-1.0 -q filesrc location="$frames" ! rawvideoparse format=rgba width="$width" height="$height" ! videoscale ! \
+        video/x-raw,width=$((width / 2)),height=$((height / 2)) ! filesink location="${frames/%.rgba/.half.rgba}"
+    echo "$((width / 2)) $((height / 2)) ${frames/%.rgba/.half.rgba} $count algo=quickshift $3 regions=50" >>"$folder/jobs"
+    lines=$((lines + count))
 }
 # Tests with an oracle or with figures that were written down; drawn parameters are for machines that are fast.
 try_arm64_library() {
@@ -57,6 +106,45 @@ try_arm64_wheel() {
     [ "$(wc -l <"$folder/here.txt")" = 60 ]
     diff "$folder/here.txt" "$folder/arm64.txt"
 }
+# The plugin as the deb for ARM64 has it, in Debian's GStreamer of ARM64, emulated: its elements, and the label maps of a pipeline, which
+# are this machine's. packaging/try-deb.sh installs the package in a system of ARM64.
+try_arm64_deb() {
+    local folder=$target_dir/superpixel-arm64-deb archive depends name settings pipeline
+    rm -rf "$folder"
+    use_plugin
+    packaging/build.sh deb --arch arm64 "$folder/packages"
+    archive=$(echo "$folder"/packages/gstreamer1.0-superpixel_*_arm64.deb)
+    [ "$(dpkg-deb --field "$archive" Architecture)" = arm64 ]
+    depends=$(dpkg-deb --field "$archive" Depends)
+    for name in libc6 libgcc-s1 libglib2.0-0 libgstreamer1.0-0 libgstreamer-plugins-base1.0-0; do
+        [[ ", $depends" =~ ", $name"(t64)?" (>= " ]]
+    done
+    [[ $depends != *cross* ]]
+    dpkg -x "$archive" "$folder/installed"
+    unpack_arm64 gstreamer-play-arm64 gstreamer1.0-tools:arm64 gstreamer1.0-plugins-base:arm64
+    arm64_gstreamer "$folder" gst-inspect-1.0 superpixel >"$folder/inspect.txt"
+    grep "^  Filename *$folder/installed/usr/lib/aarch64-linux-gnu/gstreamer-1.0/libgstsuperpixel.so" "$folder/inspect.txt"
+    for settings in "superpixel-size=32" "algo=quickshift sigma=2 tau=8 overlay=mean-color" "algo=lsc regions=40"; do
+        # shellcheck disable=SC2206  # words on purpose
+        pipeline=(videotestsrc num-buffers=3 pattern=zone-plate kx2=20 ky2=20 kt=1 ! 'video/x-raw,format=RGBA,width=320,height=240' !
+            superpixel $settings ! tee name=t t. ! queue ! filesink location="$folder/drawn"
+            t. ! queue ! superpixellabels ! filesink location="$folder/labels")
+        gst-launch-1.0 -q "${pipeline[@]}"
+        sha256sum "$folder/drawn" "$folder/labels" >"$folder/here"
+        rm "$folder/drawn" "$folder/labels"
+        arm64_gstreamer "$folder" gst-launch-1.0 -q "${pipeline[@]}"
+        [ -s "$folder/labels" ]
+        sha256sum -c "$folder/here"
+    done
+}
+# Runs a program of the unpacked GStreamer with the plugin of the deb; the scanner of plugins is no program that this machine starts.
+# FOLDER PROGRAM ARGUMENT...
+arm64_gstreamer() {
+    local lib=$unpacked/usr/lib/aarch64-linux-gnu
+    env -u GST_PLUGIN_PATH qemu-aarch64 -L "$unpacked" -E LD_LIBRARY_PATH="$lib:$unpacked/lib/aarch64-linux-gnu" \
+        -E GST_PLUGIN_SYSTEM_PATH="$lib/gstreamer-1.0" -E GST_PLUGIN_PATH="$1/installed/usr/lib" -E GST_REGISTRY="$1/registry.bin" \
+        -E GST_REGISTRY_FORK=no "$unpacked/usr/bin/$2" "${@:3}"
+}
 # Runs the unpacked Python: FOLDER-OF-PACKAGES ARGUMENT...
 arm64_python() {
     local lib=$unpacked/usr/lib/aarch64-linux-gnu
@@ -64,11 +152,31 @@ arm64_python() {
     env -u PYTHONPATH qemu-aarch64 -L "$unpacked" -E LD_LIBRARY_PATH="$lib/blas:$lib/lapack" -E PYTHONHOME="$unpacked/usr" \
         -E PYTHONPATH="$1:$unpacked/usr/lib/python3/dist-packages" "$unpacked"/usr/bin/python3 "${@:2}"
 }
+deb_section_of_arm() {
+    if ! command -v dpkg-buildpackage >/dev/null && ! command -v apt-get >/dev/null; then
+        skip "$1" "not a Debian or Ubuntu system"
+        return
+    fi
+    install_packages debhelper
+    # In a shell of its own, which may choose another compiler.
+    if (prepare_arm64_libraries); then
+        beside "$1" try_arm64_deb
+    else
+        skip "$1" "Debian's GStreamer for ARM64 could not be fetched"
+    fi
+}
 wheel_section_of_arm() {
     if ! fetch_zig || ! fetch_maturin; then
         skip "$1" "pip could not fetch zig and maturin"
     else
         beside "$1" try_arm64_wheel
+    fi
+}
+picture_section_of_arm() {
+    if [ -n "${SUPERPIXEL_IMAGES:-}${SUPERPIXEL_CLIPS:-}" ]; then
+        beside "$1" try_arm64_pictures
+    else
+        skip "$1" "neither SUPERPIXEL_IMAGES nor SUPERPIXEL_CLIPS names a folder"
     fi
 }
 find_arm64() {
@@ -82,6 +190,8 @@ arm64_sections() {
         beside "ARM64" try_arm64
         long beside "ARM64, tests of the library" try_arm64_library
         long wheel_section_of_arm "ARM64 wheel"
+        long deb_section_of_arm "ARM64 deb"
+        long picture_section_of_arm "ARM64, photographs and clips"
     else
         skip "ARM64" "no compiler for $arm64_triple, or no cross linker and emulator of Debian could be installed"
     fi
