@@ -20,7 +20,7 @@ pub enum Family {
 pub struct Sample {
     /// Bytes of the word that holds it: 1, 2 or 4.
     pub bytes: usize,
-    /// Significant bits: 8, 10, 12 or 16.
+    /// Significant bits: 8, 10, 12 or 16; alpha may have 2.
     pub bits: u32,
     /// Bits of the word below the significant ones.
     pub shift: u32,
@@ -82,7 +82,7 @@ pub struct PackedRgb {
     pub offsets: [usize; 3],
 }
 
-/// A row of the table of formats. Alpha and padding are no channels: they are neither read nor drawn.
+/// A row of the table of formats. Alpha and padding are no channels: they are not drawn, and alpha is read only as a mask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
     /// GStreamer's name; formats that GStreamer lacks have a name in its manner.
@@ -93,6 +93,8 @@ pub struct Layout {
     pub planes: usize,
     /// R, G, B or Y, Cb, Cr; gray has luma three times.
     pub channels: [Channel; 3],
+    /// Alpha, which has a sample for each pixel; `None` for formats without.
+    pub alpha: Option<Channel>,
     /// log2 of the columns and rows that share a sample of the second and third channel.
     pub subsampling: [u32; 2],
 }
@@ -142,7 +144,13 @@ const fn layout(
     channels: [Channel; 3],
     subsampling: [u32; 2],
 ) -> Layout {
-    Layout { name, family, planes, channels, subsampling }
+    Layout { name, family, planes, channels, alpha: None, subsampling }
+}
+
+/// Adds alpha of the channels' samples, `offset` bytes from the start of a pixel.
+const fn with_alpha(offset: usize, layout: Layout) -> Layout {
+    let Channel { plane, step, sample, .. } = layout.channels[0];
+    Layout { alpha: Some(Channel { plane, offset, step, sample }), ..layout }
 }
 
 const fn channel(plane: usize, offset: usize, step: usize, sample: Sample) -> Channel {
@@ -172,7 +180,7 @@ const fn rgb16(name: &'static str, step: usize, offsets: [usize; 3]) -> Layout {
     packed(name, Family::Rgb, WORD, step, offsets)
 }
 
-/// R, G, B of 10 bits in words of 32, from bit `shifts` on.
+/// R, G, B of 10 bits in words of 32, from bit `shifts` on, with alpha in the upper two.
 const fn rgb10(name: &'static str, shifts: [u32; 3]) -> Layout {
     let [r, g, b] = shifts;
     let channels = [
@@ -180,7 +188,10 @@ const fn rgb10(name: &'static str, shifts: [u32; 3]) -> Layout {
         channel(0, 0, 4, sample(4, 10, g)),
         channel(0, 0, 4, sample(4, 10, b)),
     ];
-    layout(name, Family::Rgb, 1, channels, [0, 0])
+    Layout {
+        alpha: Some(channel(0, 0, 4, sample(4, 2, 30))),
+        ..layout(name, Family::Rgb, 1, channels, [0, 0])
+    }
 }
 
 const fn gray(name: &'static str, sample: Sample) -> Layout {
@@ -250,12 +261,12 @@ const COLUMNS: [u32; 2] = [1, 0];
 const BOTH: [u32; 2] = [1, 1];
 
 formats! {
-    Rgba = rgb("RGBA", 4, [0, 1, 2]),
-    Bgra = rgb("BGRA", 4, [2, 1, 0]),
+    Rgba = with_alpha(3, rgb("RGBA", 4, [0, 1, 2])),
+    Bgra = with_alpha(3, rgb("BGRA", 4, [2, 1, 0])),
     Rgbx = rgb("RGBx", 4, [0, 1, 2]),
     Bgrx = rgb("BGRx", 4, [2, 1, 0]),
-    Argb = rgb("ARGB", 4, [1, 2, 3]),
-    Abgr = rgb("ABGR", 4, [3, 2, 1]),
+    Argb = with_alpha(0, rgb("ARGB", 4, [1, 2, 3])),
+    Abgr = with_alpha(0, rgb("ABGR", 4, [3, 2, 1])),
     Xrgb = rgb("xRGB", 4, [1, 2, 3]),
     Xbgr = rgb("xBGR", 4, [3, 2, 1]),
     Rgb = rgb("RGB", 3, [0, 1, 2]),
@@ -273,8 +284,8 @@ formats! {
     Nv61 = two_planes("NV61", BYTE, [1, 0], COLUMNS),
     Y42b = yuv("Y42B", BYTE, COLUMNS),
     Y444 = yuv("Y444", BYTE, WHOLE),
-    Ayuv = packed("AYUV", Family::Yuv, BYTE, 4, [1, 2, 3]),
-    A420 = Layout { planes: 4, ..yuv("A420", BYTE, BOTH) },
+    Ayuv = with_alpha(0, packed("AYUV", Family::Yuv, BYTE, 4, [1, 2, 3])),
+    A420 = Layout { planes: 4, alpha: Some(channel(3, 0, 1, BYTE)), ..yuv("A420", BYTE, BOTH) },
     Gbr = three_planes("GBR", Family::Rgb, BYTE, [2, 0, 1], WHOLE),
     Rgbp = three_planes("RGBP", Family::Rgb, BYTE, [0, 1, 2], WHOLE),
     Gray16Le = gray("GRAY16_LE", WORD),
@@ -290,10 +301,10 @@ formats! {
     Y444p16Le = yuv("Y444_16LE", WORD, WHOLE),
     Rgb10a2Le = rgb10("RGB10A2_LE", [0, 10, 20]),
     Bgr10a2Le = rgb10("BGR10A2_LE", [20, 10, 0]),
-    Argb64Le = rgb16("ARGB64_LE", 8, [2, 4, 6]),
-    Rgba64Le = rgb16("RGBA64_LE", 8, [0, 2, 4]),
-    Bgra64Le = rgb16("BGRA64_LE", 8, [4, 2, 0]),
-    Abgr64Le = rgb16("ABGR64_LE", 8, [6, 4, 2]),
+    Argb64Le = with_alpha(0, rgb16("ARGB64_LE", 8, [2, 4, 6])),
+    Rgba64Le = with_alpha(6, rgb16("RGBA64_LE", 8, [0, 2, 4])),
+    Bgra64Le = with_alpha(6, rgb16("BGRA64_LE", 8, [4, 2, 0])),
+    Abgr64Le = with_alpha(0, rgb16("ABGR64_LE", 8, [6, 4, 2])),
     Rgb48Le = rgb16("RGB48_LE", 6, [0, 2, 4]),
     Bgr48Le = rgb16("BGR48_LE", 6, [4, 2, 0]),
 }

@@ -84,6 +84,18 @@ fn every_format_is_as_gstreamer_describes_it() {
             }
             assert_eq!(layout.shared(c), [theirs.w_sub()[c], theirs.h_sub()[c]], "{name} {i}: subsampling");
         }
+        assert_eq!(layout.alpha.is_some(), theirs.has_alpha(), "{name}: alpha");
+        if let Some(alpha) = layout.alpha {
+            assert_eq!(alpha.plane, theirs.plane()[3] as usize, "{name}: plane of alpha");
+            assert_eq!(alpha.step, theirs.pixel_stride()[3] as usize, "{name}: step of alpha");
+            assert_eq!(alpha.sample.bits, theirs.depth()[3], "{name}: bits of alpha");
+            // Words of four bytes are taken apart otherwise there.
+            let is_there = alpha.sample.bytes == 4 || alpha.offset == theirs.poffset()[3] as usize;
+            assert!(
+                is_there && (alpha.sample.bytes == 4 || theirs.shift()[3] == 0),
+                "{name}: offset of alpha"
+            );
+        }
         let big = theirs.flags().contains(gst_video::VideoFormatFlags::LE);
         assert!(
             layout.channels[0].sample.bytes == 1 || big != layout.channels[0].sample.big_endian,
