@@ -57,8 +57,8 @@ static gboolean check(GstBuffer *labels, GstBuffer *table, guint regions, guint 
     const guint8 *line = plane.data + offset + y * stride;
     for (guint x = 0; good && x < width; x++) {
       const guint label = GST_READ_UINT16_LE(line + 2 * x);
-      good = label < regions;
-      if (good) areas[label]++;
+      good = label < regions || label == 65535;  // outside of a mask
+      if (label < regions) areas[label]++;
     }
   }
   for (guint i = 0; good && i < regions; i++)

@@ -27,7 +27,7 @@ use glib::translate::{FromGlib, IntoGlib, from_glib};
 use gst::glib;
 use gst::meta::CustomMeta;
 
-use crate::image::Geometry;
+use crate::image::{Geometry, NO_LABEL};
 use crate::record::Record;
 use crate::regions::{Event, MergeStep, Motion, Neighbor, Region};
 use crate::video_map::{Layout, PlaneLayout, label_shape};
@@ -272,7 +272,7 @@ impl<'a> SuperpixelMeta<'a> {
         self.algo
     }
 
-    /// Number of regions n: labels are 0 to n-1, each used.
+    /// Number of regions n: labels are 0 to n-1, each used, and [`NO_LABEL`] outside of a mask.
     pub fn regions(&self) -> u32 {
         self.regions
     }
@@ -292,7 +292,7 @@ impl<'a> SuperpixelMeta<'a> {
         &self.labels
     }
 
-    /// Copies the label map out, without the padding of its rows.
+    /// Copies the label map out, without the padding of its rows. Pixels outside of a mask have [`NO_LABEL`].
     ///
     /// # Errors
     /// A label buffer that cannot be mapped, is not the announced plane or holds a label of no region; no memory.
@@ -307,8 +307,8 @@ impl<'a> SuperpixelMeta<'a> {
         self.for_each_row(|row| {
             labels.extend(row.chunks_exact(2).map(|b| u16::from_le_bytes([b[0], b[1]])))
         })?;
-        let most = labels.iter().copied().max().unwrap_or(0);
-        if u32::from(most) >= self.regions {
+        let most = labels.iter().copied().filter(|label| *label != NO_LABEL).max();
+        if let Some(most) = most.filter(|most| u32::from(*most) >= self.regions) {
             return Err(glib::bool_error!("label {most}, but {} regions", self.regions));
         }
         Ok(LabelMap { width, height, labels })

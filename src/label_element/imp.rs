@@ -14,7 +14,7 @@ use super::smooth::Smooth;
 use crate::bad_buffers::{BadBuffers, Failure};
 use crate::element::frame;
 use crate::error::Error;
-use crate::image::Geometry;
+use crate::image::{Geometry, NO_LABEL};
 use crate::meta::{self, SuperpixelMeta};
 use crate::post::abstraction::OUTLINE_SMOOTHNESS;
 use crate::video_map::{VideoMap, label_shape};
@@ -67,7 +67,7 @@ impl SuperpixelLabels {
         }
         let identity = identity && !objects;
         let table = if identity { meta.table().map_err(bad)? } else { Vec::new() };
-        if identity && table.is_empty() {
+        if identity && table.is_empty() && meta.regions() > 0 {
             return Err(gst::error_msg!(
                 gst::StreamError::Format,
                 ("identity=true needs the region table; set region-table=true on superpixel")
@@ -80,7 +80,7 @@ impl SuperpixelLabels {
         if objects {
             values.extend(meta.objects().map_err(bad)?.iter().map(|id| (*id as u16).to_le_bytes()));
             // A frame without objects has no list of them. Labels are of 16 bits, whatever number of regions is claimed.
-            let regions = usize::try_from(meta.regions()).unwrap_or(usize::MAX).min(1 << u16::BITS);
+            let regions = usize::try_from(meta.regions()).unwrap_or(usize::MAX).min(usize::from(NO_LABEL));
             values.resize(regions, [0; 2]);
         }
         let short = |error: Error| format!("its outlines cannot be smoothed: {error}");
@@ -97,6 +97,8 @@ impl SuperpixelLabels {
                 for (out, label) in out.chunks_exact_mut(2).zip(row.chunks_exact(2)) {
                     let label = u16::from_le_bytes([label[0], label[1]]);
                     match values.get(usize::from(label)) {
+                        // Outside of a mask there is no region.
+                        _ if label == NO_LABEL => out.fill(0),
                         Some(value) => out.copy_from_slice(value),
                         None => beyond = Some(label),
                     }
