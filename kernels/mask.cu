@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
 // Stage `ingest`, second part, of frames that may have a mask: takes the colors of what is outside, and finds seeds inside; mirrors
-// src/ingest/cpu.rs and `seed_inside` of src/grid.rs.
+// src/ingest/cpu.rs and `seed_inside` of src/grid.rs. Masks of alpha are made here, too; they mirror `set_alpha` of src/mask.rs.
 #include "batch.cuh"
 #include "grid.cuh"
 
@@ -11,7 +11,7 @@
 // Race-free: a pixel and its sample have one thread that writes them, and none is read here.
 KERNEL __launch_bounds__(MASK_THREADS)
     mask_outside(const u8 *mask, u32 *features, u32 *samples, u32 *counters, u32 stride, GridArgs grid, Batch batch) {
-  after_last_kernel(mask, grid);
+  after_last_kernel(mask, batch);
   select_frame(batch, features, samples, counters);
   select_mask(batch, mask);
   if (is_absent(batch)) return;
@@ -36,7 +36,7 @@ KERNEL __launch_bounds__(MASK_THREADS)
 // Out: seeds [cells], column, and row in the upper half.
 // Race-free: a warp writes the seed of its own cell.
 KERNEL __launch_bounds__(MASK_THREADS) mask_seeds(const u32 *features, u32 *seeds, GridArgs grid, Batch batch) {
-  after_last_kernel(features, grid);
+  after_last_kernel(features, batch);
   select_frame(batch, features, seeds);
   if (is_absent(batch)) return;
   const u32 k = FIRST / 32;
@@ -58,4 +58,21 @@ KERNEL __launch_bounds__(MASK_THREADS) mask_seeds(const u32 *features, u32 *seed
     if (nearest != ~0ull) seed = (u32)nearest;
   }
   if (lane_id() == 0) seeds[k] = seed;
+}
+
+// Makes a mask of a frame's alpha: `least` or more is inside.
+// Grid: any number of blocks of MASK_THREADS, a pixel a thread by turns.
+// In: plane [height][stride] bytes, words of `word` bytes, `step` bytes apart, with alpha above `shift` other bits.
+// Out: mask [height][width] bytes, 1 inside, else 0.
+// Race-free: a byte of the mask has one thread that writes it.
+KERNEL __launch_bounds__(MASK_THREADS)
+    mask_alpha(const u8 *__restrict__ plane, u8 *__restrict__ mask, u32 stride, u32 step, u32 word, u32 shift, u32 least, u32 width,
+               u32 height) {
+  after_last_kernel(plane, height);
+  for (u32 i = FIRST; i < width * height; i += ALL) {
+    const u32 y = i / width, x = i - y * width;
+    const u8 *alpha = plane + (size_t)y * stride + (size_t)x * step;
+    const u32 code = word == 1 ? *alpha : word == 2 ? *(const u16 *)alpha : *(const u32 *)alpha;
+    mask[i] = code >> shift >= least;
+  }
 }

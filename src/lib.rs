@@ -88,6 +88,8 @@ mod label_element;
 #[cfg(feature = "gst")]
 mod lazy_memory;
 #[cfg(feature = "gst")]
+mod mask;
+#[cfg(feature = "gst")]
 pub mod meta;
 #[cfg(feature = "gst")]
 mod objects_element;

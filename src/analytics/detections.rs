@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Objects that earlier elements have found in a frame: regions of interest, and objects of GStreamer's analytics metadata.
+//! Objects that earlier elements have found in a frame: regions of interest, and objects and segmentations of GStreamer's analytics
+//! metadata.
 
 use super::library::{Found, Library};
 use crate::meta;
@@ -70,4 +71,11 @@ pub(crate) fn of_objects(
             track,
         });
     }
+}
+
+/// The segmentation of a frame that the analytics metadata has last: its mask, and where that lies in the frame, x, y, width, height
+/// in px. Both are as they stand there.
+pub(crate) fn last_segmentation(buffer: &gst::BufferRef) -> Option<(gst::Buffer, [i64; 4])> {
+    let meta = Library::get().ok().and_then(|library| Found::of(library, buffer))?;
+    (0..meta.count()).rev().find_map(|index| meta.segmentation(index))
 }

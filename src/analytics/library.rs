@@ -9,7 +9,7 @@ use std::ptr::{self, NonNull};
 use std::sync::LazyLock;
 
 use gst::glib;
-use gst::glib::translate::{IntoGlib, IntoGlibPtr, from_glib};
+use gst::glib::translate::{IntoGlib, IntoGlibPtr, from_glib, from_glib_full};
 
 use crate::run_time::{self, symbol};
 
@@ -92,6 +92,14 @@ pub(super) struct Library {
     length: unsafe extern "C" fn(Meta) -> usize,
     get_object: unsafe extern "C" fn(Meta, u32, *mut Mtd) -> glib::ffi::gboolean,
     get_tracking: unsafe extern "C" fn(Meta, u32, *mut Mtd) -> glib::ffi::gboolean,
+    get_segmentation: unsafe extern "C" fn(Meta, u32, *mut Mtd) -> glib::ffi::gboolean,
+    mask: unsafe extern "C" fn(
+        *const Mtd,
+        *mut c_int,
+        *mut c_int,
+        *mut u32,
+        *mut u32,
+    ) -> *mut gst::ffi::GstBuffer,
     kind: unsafe extern "C" fn(*const Mtd) -> glib::ffi::GQuark,
     location: unsafe extern "C" fn(
         *const Mtd,
@@ -128,6 +136,8 @@ impl Library {
                 length: symbol(&library, c"gst_analytics_relation_get_length")?,
                 get_object: symbol(&library, c"gst_analytics_relation_meta_get_od_mtd")?,
                 get_tracking: symbol(&library, c"gst_analytics_relation_meta_get_tracking_mtd")?,
+                get_segmentation: symbol(&library, c"gst_analytics_relation_meta_get_segmentation_mtd")?,
+                mask: symbol(&library, c"gst_analytics_segmentation_mtd_get_mask")?,
                 kind: symbol(&library, c"gst_analytics_od_mtd_get_obj_type")?,
                 location: symbol(&library, c"gst_analytics_od_mtd_get_location")?,
                 tracking: symbol(&library, c"gst_analytics_tracking_mtd_get_info")?,
@@ -302,6 +312,20 @@ impl<'a> Found<'a> {
         let read: bool =
             unsafe { from_glib((self.library.tracking)(&entry, &mut id, &mut first, &mut last, &mut lost)) };
         (read && lost == glib::ffi::GFALSE).then_some(id)
+    }
+
+    /// The mask of an entry, and where it lies in the frame: x, y, width, height; `None` for entries of other kinds. Its buffer is as the
+    /// other element has made it.
+    pub(super) fn segmentation(&self, index: u32) -> Option<(gst::Buffer, [i64; 4])> {
+        let entry = self.entry(self.library.get_segmentation, index)?;
+        let (mut x, mut y, mut width, mut height) = (0, 0, 0, 0);
+        // SAFETY: the entry is a segmentation of this metadata, which lives while its buffer is borrowed; all values are written, and the
+        // reference that comes back is ours.
+        let mask: Option<gst::Buffer> = unsafe {
+            let mask = (self.library.mask)(&entry, &mut x, &mut y, &mut width, &mut height);
+            (!mask.is_null()).then(|| from_glib_full(mask))
+        };
+        Some((mask?, [x.into(), y.into(), width.into(), height.into()]))
     }
 
     /// Returns true if one entry has a relation to another. Both are below [`count`](Self::count).

@@ -4,7 +4,8 @@
 //! The label map is an instance segmentation. Its mask is GRAY8 with values 1 to n if these fit, and 0 means no region,
 //! as drawing elements expect; else it is the label map itself, GRAY16_LE with values 0 to n-1. Regions are listed in
 //! label order. On request every region is an object with its bounding box, and a tracking entry with its track id,
-//! first and last seen. Objects that are followed are described in the same way, and those of earlier analyzers read.
+//! first and last seen. Objects that are followed are described in the same way; objects and segmentations of earlier analyzers are
+//! read.
 
 mod detections;
 mod library;
@@ -16,7 +17,7 @@ use gst::glib;
 
 use crate::image::Geometry;
 use crate::regions::Region;
-pub(crate) use detections::{Detected, of_objects, of_rois};
+pub(crate) use detections::{Detected, last_segmentation, of_objects, of_rois};
 use library::{Library, Rectangle, Relation, Relations};
 
 /// Extent of the metadata.

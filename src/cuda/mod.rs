@@ -16,6 +16,9 @@ mod intake;
 mod keeps_context;
 mod kept;
 pub(crate) mod kernels;
+// Only the element finds masks in frames and their metadata.
+#[cfg(feature = "gst")]
+pub(crate) mod frame_mask;
 // Only the element sends frames back in memory that they keep.
 #[cfg(feature = "gst")]
 pub(crate) mod host_frames;

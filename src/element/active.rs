@@ -11,6 +11,7 @@ use crate::plan::Plan;
 
 use super::cpu::CpuEngine;
 use super::cuda::{CudaBackend, CudaEngine, DeviceContext, Pending};
+use super::mask::Counted;
 use super::settings::Settings;
 use super::task::{FrameResults, Stream, Task};
 
@@ -131,16 +132,17 @@ impl ActiveEngine {
         }
     }
 
-    /// Segments a frame and draws on it, or starts to.
+    /// Segments the pixels of a frame that count and draws on it, or starts to.
     pub(super) fn run(
         &mut self,
         buffer: &mut gst::BufferRef,
         stream: &Stream,
         task: Task,
+        counted: Counted<'_>,
     ) -> Result<Progress, Failure> {
         match self {
-            Self::Cpu(on) => on.run(buffer, stream, task).map(Progress::Done),
-            Self::Device(on) => on.start(buffer, stream, task).map(Progress::Started),
+            Self::Cpu(on) => on.run(buffer, stream, task, counted).map(Progress::Done),
+            Self::Device(on) => on.start(buffer, stream, task, counted).map(Progress::Started),
         }
     }
 

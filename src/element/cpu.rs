@@ -8,12 +8,13 @@ use crate::cpu::Cpu;
 use crate::cpu::memory::{self, Array};
 use crate::engine::Engine;
 use crate::error::Result;
-use crate::image::Labels;
+use crate::image::{Frame, Labels};
 use crate::meta;
 use crate::plan::Plan;
 use crate::regions::Regions;
 
 use super::frame::{DrawMap, ReadMap};
+use super::mask::Counted;
 use super::task::{FrameResults, Stream, Task, library_error};
 
 /// The engine for the frames of one plan.
@@ -39,15 +40,17 @@ impl CpuEngine {
         self.engine.times()
     }
 
-    /// Segments a frame and draws on it.
+    /// Segments the pixels of a frame that count and draws on it.
     pub(super) fn run(
         &mut self,
         buffer: &mut gst::BufferRef,
         stream: &Stream,
         task: Task,
+        mut counted: Counted<'_>,
     ) -> Result<FrameResults, Failure> {
         let Self { engine, kept, scratch } = self;
-        let mut run = |labels: &mut Labels<'_>| segment(engine, kept, buffer, &stream.info, labels, task);
+        let mut run =
+            |labels: &mut Labels<'_>| segment(engine, kept, buffer, &stream.info, labels, task, &mut counted);
         if !task.labels {
             let geometry = stream.frame.geometry;
             memory::resize(scratch, "label map", geometry.pixels(), 0).map_err(library_error)?;
@@ -67,7 +70,8 @@ impl CpuEngine {
             regions: kept.count,
             labels: Some(labels),
             table: task.outputs.table.then(|| meta::records(&kept.table)),
-            motion: (!kept.motion.is_empty()).then(|| meta::records(&kept.motion)),
+            motion: (task.motion && kept.motion.len() == kept.count as usize)
+                .then(|| meta::records(&kept.motion)),
             neighbors: task.outputs.neighbors.then(|| meta::records(&kept.neighbors)),
             hierarchy: task.merges.then(|| meta::records(&kept.merges)),
         })
@@ -104,16 +108,31 @@ fn segment(
     info: &gst_video::VideoInfo,
     labels: &mut Labels<'_>,
     task: Task,
+    counted: &mut Counted<'_>,
 ) -> Result<(), Failure> {
     let layout = engine.plan().frame;
     if let Some(drawing) = task.drawing {
         let mut map = DrawMap::new(buffer, info, layout)?;
         let mut frame = map.frame_mut()?;
-        engine.submit(&frame.as_frame(), labels, task.outputs).map_err(library_error)?;
+        let readable = masked(frame.as_frame(), counted).map_err(library_error)?;
+        engine.submit(&readable, labels, task.outputs).map_err(library_error)?;
         engine.draw(&mut frame, labels, &drawing).map_err(library_error)?;
     } else {
         let map = ReadMap::new(buffer, info, layout)?;
-        engine.submit(&map.frame()?, labels, task.outputs).map_err(library_error)?;
+        let frame = masked(map.frame()?, counted).map_err(library_error)?;
+        engine.submit(&frame, labels, task.outputs).map_err(library_error)?;
     }
     Ok(engine.keep(task.labels, kept).map_err(library_error)?)
+}
+
+/// The frame with the mask of what counts.
+fn masked<'a>(frame: Frame<'a>, counted: &'a mut Counted<'_>) -> Result<Frame<'a>> {
+    match counted {
+        Counted::All => Ok(frame),
+        Counted::Masked(plane) => plane.on(frame),
+        Counted::Alpha(plane, alpha, least) => {
+            plane.set_alpha(&frame, *alpha, *least)?;
+            plane.on(frame)
+        }
+    }
 }

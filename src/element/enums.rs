@@ -77,6 +77,21 @@ gobject_enum!("GstSuperpixelAnalytics", "Analytics", "The standard metadata of G
     Objects, "objects", "Objects: the same, and every region as an object with a track id; at most 1000 regions";
 });
 
+gobject_enum!("GstSuperpixelMask", "Mask", "The source of a frame's mask.", Mask {
+    None, "none", "None: every pixel counts";
+    Alpha, "alpha", "Alpha: pixels whose alpha is at least mask-alpha; all of formats without alpha";
+    Segmentation, "segmentation", "Segmentation: pixels with one of mask-values in the segmentation that an earlier element has attached as \
+                                   analytics metadata, with GStreamer 1.26 or newer";
+    Regions, "regions", "Regions: pixels in a GstVideoRegionOfInterestMeta of mask-roi-types";
+    Rectangle, "rectangle", "Rectangle: pixels in mask-rectangle";
+});
+
+gobject_enum!("GstSuperpixelMaskMissing", "MaskMissing", "The mask of a frame that lacks one.", MaskMissing {
+    All, "all", "All: every pixel counts";
+    None, "none", "None: no pixel counts, and the frame has no region";
+    Last, "last", "Last: that of the last frame which had one; before the first, every pixel counts";
+});
+
 impl Analytics {
     /// The metadata to attach, if any.
     pub(super) fn detail(self) -> Option<Detail> {
@@ -124,4 +139,4 @@ macro_rules! enums {
         }
     };
 }
-enums!(Algorithm, Backend, ColorSpace, MergeRule, Overlay, Analytics);
+enums!(Algorithm, Backend, ColorSpace, MergeRule, Overlay, Analytics, Mask, MaskMissing);

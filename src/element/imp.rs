@@ -103,6 +103,15 @@ impl Superpixel {
         gst::element_imp_warning!(self, gst::LibraryError::Settings, ("{name} keeps its value: {reason}"));
     }
 
+    /// Posts a warning that the mask of a frame cannot be used, with the reason.
+    pub(super) fn warn_of_mask(&self, reason: &str) {
+        gst::element_imp_warning!(
+            self,
+            gst::StreamError::Format,
+            ("A mask cannot be used: {reason}; mask-missing says what such frames get, and this is said once")
+        );
+    }
+
     /// Sets controlled properties to their values at a stream time, all at once, because values on the way from one
     /// combination to another may be invalid together.
     fn sync_controlled(&self, time: gst::ClockTime) {

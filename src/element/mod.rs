@@ -45,6 +45,8 @@ pub(crate) mod frame;
 mod heap;
 mod imp;
 mod log;
+mod mask;
+mod mask_settings;
 mod path;
 mod properties;
 mod settings;

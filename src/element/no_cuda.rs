@@ -8,6 +8,7 @@ use crate::parameter::parameters;
 use crate::plan::Plan;
 use crate::video_map::Reason;
 
+use super::mask::Counted;
 use super::task::{FrameResults, Stream, Task};
 
 const REASON: &str = "not in this build; build with the cargo feature `cuda` or use the cpu backend";
@@ -93,7 +94,13 @@ impl CudaEngine {
         match *self {}
     }
 
-    pub(super) fn start(&mut self, _: &mut gst::BufferRef, _: &Stream, _: Task) -> Result<Pending, Failure> {
+    pub(super) fn start(
+        &mut self,
+        _: &mut gst::BufferRef,
+        _: &Stream,
+        _: Task,
+        _: Counted<'_>,
+    ) -> Result<Pending, Failure> {
         match *self {}
     }
 }

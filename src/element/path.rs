@@ -16,6 +16,7 @@ use super::frame;
 use super::heap;
 use super::imp::Superpixel;
 use super::log::CAT;
+use super::mask::Masks;
 use super::settings::{Settings, cpu_only};
 use super::task::{FrameResults, Made, Stream, Task, advised, library_error};
 use crate::analytics;
@@ -61,6 +62,7 @@ pub(super) struct State {
     pub next_id: u32,
     /// Writer of standard metadata.
     pub analytics: analytics::Writer,
+    pub masks: Masks,
     /// The last frame, for the events of the next.
     pub events: Events,
     pub warned_of_step: bool,
@@ -77,6 +79,7 @@ impl State {
             last: None,
             next_id: 1,
             analytics: analytics::Writer::default(),
+            masks: Masks::default(),
             events: Events::default(),
             warned_of_step: false,
             warned_of_objects: false,
@@ -274,6 +277,7 @@ impl Superpixel {
             outputs: settings.outputs(),
             labels: settings.labels,
             merges: params.hierarchy.levels,
+            motion: params.temporal && settings.outputs().table,
             drawing: settings.drawing(),
         };
         let stream = state.stream.as_ref().ok_or_else(restart)?;
@@ -286,15 +290,20 @@ impl Superpixel {
         let reverse = self.obj().segment().rate() < 0.0;
         let discontinuous =
             buffer.flags().contains(gst::BufferFlags::DISCONT) && !state.continues_with(buffer, reverse);
-        if (flushed || discontinuous)
-            && let Some((_, engine)) = &mut state.engine
-        {
-            engine.reset();
+        if flushed || discontinuous {
+            state.masks.forget();
+            if let Some((_, engine)) = &mut state.engine {
+                engine.reset();
+            }
         }
         state.note_time(buffer);
-        let State { engine: Some((params, engine)), stream: Some(stream), .. } = state else {
+        let State { engine: Some((params, engine)), stream: Some(stream), masks, .. } = state else {
             return Err(restart().into());
         };
+        let (counted, reason) = masks.of(buffer, frame, &settings.mask).map_err(library_error)?;
+        if let Some(reason) = reason {
+            self.warn_of_mask(&reason);
+        }
         let made = Made {
             algo: params.algorithm.nick(),
             geometry: frame.geometry,
@@ -304,7 +313,7 @@ impl Superpixel {
             is_first: flushed || discontinuous,
             began,
         };
-        match engine.run(buffer, stream, task)? {
+        match engine.run(buffer, stream, task, counted)? {
             Progress::Done(found) => {
                 self.attach(state, buffer, found, made)?;
                 if let Some((_, engine)) = &state.engine {
@@ -456,7 +465,8 @@ impl Superpixel {
             return Ok(None);
         };
         let (table, motion) = (meta.table()?, meta.motion()?);
-        if motion.is_empty() {
+        // A frame whose mask has nothing inside has no motion either.
+        if motion.is_empty() && meta.regions() > 0 {
             events.forget();
             return Ok(None);
         }

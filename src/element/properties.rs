@@ -6,10 +6,11 @@ use std::sync::LazyLock;
 use gst::glib;
 use gst::prelude::*;
 
-use crate::parameter::{Kind, Value, as_typed};
+use crate::parameter::{About, Kind, Value, as_typed};
 use crate::params::Listed;
 
 use super::enums;
+use super::mask_settings::TEXTS;
 use super::settings::{LISTED, Settings};
 
 /// Sets what all kinds have in common. Numbers that change between frames may follow a controller.
@@ -47,11 +48,17 @@ fn spec(listed: &Listed, default: Value) -> Option<glib::ParamSpec> {
     })
 }
 
+fn text_spec(about: &About) -> glib::ParamSpec {
+    let blurb = about.text_with(as_typed);
+    finish!(glib::ParamSpecString::builder(about.name).default_value(Some("")), about, &*blurb)
+}
+
 /// Every property of the element.
 pub(super) static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| {
     let default = Settings::default();
     let of_parameter = |listed: &Listed| spec(listed, default.value(listed.about().name)?);
     let mut properties: Vec<_> = LISTED.iter().filter_map(of_parameter).collect();
+    properties.extend(TEXTS.iter().map(text_spec));
     properties.push(
         glib::ParamSpecString::builder("active-backend")
             .nick("Active backend")
@@ -84,6 +91,6 @@ mod tests {
             let name = listed.about().name;
             assert_eq!(names.iter().filter(|have| **have == name).count(), 1, "{name}");
         }
-        assert_eq!(names.len(), LISTED.len() + 2);
+        assert_eq!(names.len(), LISTED.len() + TEXTS.len() + 2);
     }
 }

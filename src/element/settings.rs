@@ -7,7 +7,6 @@ use gst::glib;
 use gst::prelude::*;
 
 use crate::algo::{ALGORITHM, Algorithm};
-use crate::error;
 use crate::parameter::{About, Choose, Kind, Parameters, Range, Value, parameters};
 use crate::params::{
     self, BOUNDARY_WIDTH, Boundaries, Drawing, Fill, Listed, Outputs, ParamSet, Params, THREADS,
@@ -15,7 +14,8 @@ use crate::params::{
 use crate::post::{abstraction, hierarchy};
 
 use super::cuda::DeviceSettings;
-use super::enums::{self, Analytics, Backend, Overlay};
+use super::enums::{self, Analytics, Backend, Mask, Overlay};
+use super::mask_settings::{MaskSettings, TEXTS};
 
 const BACKEND: About = About::new(
     "backend",
@@ -81,6 +81,7 @@ pub(super) struct Settings {
     pub overlay: Overlay,
     pub mean_in_linear_light: bool,
     pub boundaries: Boundaries,
+    pub mask: MaskSettings,
     pub abstraction: abstraction::Params,
     pub labels: bool,
     pub region_table: bool,
@@ -105,16 +106,17 @@ parameters!(Settings {
     choice ANALYTICS => analytics: Analytics;
 });
 
-/// Every parameter that the element has a property for.
+/// Every parameter that the element has a property for, but for [`TEXTS`].
 pub(super) static LISTED: LazyLock<Vec<Listed>> = LazyLock::new(|| {
     let for_all = |kind| Listed { kind, users: Vec::new() };
     let own = Settings::LIST.iter().map(|parameter| parameter.kind);
+    let mask = MaskSettings::LIST.iter().map(|parameter| parameter.kind);
     let abstraction = abstraction::Params::LIST.iter().map(|parameter| parameter.kind);
     let device = DeviceSettings::LIST.iter().map(|parameter| parameter.kind);
     let algorithm = Kind::Choice(ALGORITHM, Algorithm::CHOICES);
     // The page of the studio shows them in this order.
     let library = [for_all(algorithm)].into_iter().chain(params::list());
-    library.chain(own.chain(abstraction).chain(device).map(for_all)).collect()
+    library.chain(own.chain(mask).chain(abstraction).chain(device).map(for_all)).collect()
 });
 
 impl Default for Settings {
@@ -134,6 +136,7 @@ impl Default for Settings {
             overlay: Overlay::Boundaries,
             mean_in_linear_light: false,
             boundaries: Boundaries::default(),
+            mask: MaskSettings::default(),
             abstraction: abstraction::Params::default(),
             labels: true,
             region_table: true,
@@ -156,7 +159,8 @@ impl Settings {
         let params = self.library.params();
         // Without the metadata nobody could read a list of merges.
         let levels = self.labels && params.hierarchy.levels;
-        Params { hierarchy: hierarchy::Params { levels, ..params.hierarchy }, ..params }
+        let masked = self.mask.source != Mask::None;
+        Params { hierarchy: hierarchy::Params { levels, ..params.hierarchy }, masked, ..params }
     }
 
     /// Checks that all values go together, with `backend` as it is at start.
@@ -177,9 +181,9 @@ impl Settings {
     ///
     /// Why the old value stays.
     pub(super) fn take(&mut self, name: &str, value: &glib::Value) -> Result<(), String> {
-        let Some(backend) = self.started else { return self.set(name, value).map_err(|e| e.to_string()) };
+        let Some(backend) = self.started else { return self.set(name, value) };
         let mut changed = self.clone();
-        changed.set(name, value).map_err(|error| error.to_string())?;
+        changed.set(name, value)?;
         changed.check(backend)?;
         *self = changed;
         Ok(())
@@ -235,24 +239,33 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// A number out of range or NaN, which GObject refuses before in all usual ways; the old value stays.
-    fn set(&mut self, name: &str, value: &glib::Value) -> error::Result<()> {
+    /// A text that cannot be read. A number out of range or NaN, which GObject refuses before in all usual ways. The old value stays.
+    fn set(&mut self, name: &str, value: &glib::Value) -> Result<(), String> {
+        if TEXTS.iter().any(|about| about.name == name) {
+            let text = value.get::<Option<String>>().ok().flatten().unwrap_or_default();
+            return self.mask.set_text(name, &text).unwrap_or(Ok(()));
+        }
         let set = from_gobject(kind(name), value).and_then(|value| {
             // Each name is in one of the lists.
             let own = Parameters::set(self, name, value).or_else(|| self.abstraction.set(name, value));
+            let own = own.or_else(|| self.mask.set(name, value));
             own.or_else(|| self.device.set(name, value)).or_else(|| self.library.set(name, value))
         });
-        set.unwrap_or_else(|| unimplemented!("property {name}"))
+        set.unwrap_or_else(|| unimplemented!("property {name}")).map_err(|error| error.to_string())
     }
 
     /// Value of a parameter; nothing where there is none of that name.
     pub(super) fn value(&self, name: &str) -> Option<Value> {
         let own = Parameters::get(self, name).or_else(|| self.abstraction.get(name));
+        let own = own.or_else(|| self.mask.get(name));
         own.or_else(|| self.device.get(name)).or_else(|| self.library.get(name))
     }
 
     /// Value of a property.
     pub(super) fn get(&self, name: &str) -> glib::Value {
+        if let Some(text) = self.mask.text(name) {
+            return text.to_value();
+        }
         let value = self.value(name).and_then(|value| to_gobject(kind(name), value));
         value.unwrap_or_else(|| unimplemented!("property {name}"))
     }

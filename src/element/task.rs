@@ -39,6 +39,8 @@ pub(super) struct Task {
     pub labels: bool,
     /// True if these include the merges that would come next.
     pub merges: bool,
+    /// True if these include motion, in a frame without a region as well.
+    pub motion: bool,
     /// `None` leaves the pixels unchanged.
     pub drawing: Option<Drawing>,
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Requests of an application, which wait for the next frame.
 
+pub(super) use crate::mask::Place;
+use crate::mask::parse_place;
+
 /// Most requests that wait.
 const MOST_WAITING: usize = 4096;
-
-/// A box in px: x, y, width, height.
-pub(super) type Place = [i64; 4];
 
 /// A request about one object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,16 +110,8 @@ impl Requests {
 /// Boxes from a text: `x,y,width,height`, several with `;` between them.
 pub(super) fn boxes(text: &str) -> Result<Vec<Place>, String> {
     let parts = text.split(';').map(str::trim).filter(|part| !part.is_empty());
-    let place = |part: &str| {
-        let numbers: Vec<i64> = part
-            .split(',')
-            .map(|number| number.trim().parse::<i32>().map(i64::from))
-            .collect::<Result<_, _>>()
-            .ok()?;
-        <Place>::try_from(numbers).ok().filter(|[_, _, width, height]| *width > 0 && *height > 0)
-    };
     let all: Vec<Place> = parts
-        .map(|part| place(part).ok_or_else(|| format!("{part} is no box: x,y,width,height in px")))
+        .map(|part| parse_place(part).ok_or_else(|| format!("{part} is no box: x,y,width,height in px")))
         .collect::<Result<_, _>>()?;
     if all.len() > MOST_WAITING { Err(format!("{} boxes", all.len())) } else { Ok(all) }
 }

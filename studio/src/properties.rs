@@ -18,9 +18,9 @@ const HELD: [(&str, &str); 5] = [
 /// The overlay that the page cannot draw by itself.
 pub const ABSTRACTION: &str = "abstraction";
 
-/// Properties that only the command line sets: other devices of the machine may be in use by others. `backend` stays
-/// with the viewers, who compare CPU and GPU: it takes the one device, and `async-depth` at most four frames of it.
-const OWNERS: [&str; 1] = ["cuda-device-id"];
+/// Properties that only the command line sets: other devices of the machine may be in use by others, and masks are the source's.
+/// `backend` stays with the viewers, who compare CPU and GPU: it takes the one device, and `async-depth` at most four frames of it.
+const OWNERS: [&str; 4] = ["cuda-device-id", "mask", "mask-missing", "mask-alpha"];
 
 /// Most of a property that takes something of the machine.
 fn ceiling(name: &str) -> Option<u32> {

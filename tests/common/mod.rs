@@ -163,6 +163,21 @@ pub fn library_with(
     linear_light: bool,
 ) -> Answer {
     let outputs = Outputs { table: true, neighbors: true, mean_color: true, linear_light };
+    let plan = Plan::new(params, frame).expect("plan");
+    let mut engine = Engine::new(Cpu::new(1).expect("cpu"), plan).expect("engine");
+    library_on(&mut engine, buffer, info, drawing, outputs, None)
+}
+
+/// Like [`library`], with an engine for the frames of a clip, and where there is one a mask of a byte a pixel.
+pub fn library_on(
+    engine: &mut Engine<Cpu>,
+    buffer: &gst::BufferRef,
+    info: &gst_video::VideoInfo,
+    drawing: Option<&Drawing>,
+    outputs: Outputs,
+    mask: Option<&[u8]>,
+) -> Answer {
+    let frame = engine.plan().frame();
     let meta = buffer.meta::<gst_video::VideoMeta>();
     let shapes: Vec<_> = frame.format.planes(frame.geometry).collect();
     let planes = shapes.len();
@@ -173,14 +188,16 @@ pub fn library_with(
         }
     };
     let mut drawn = bytes(buffer);
-    let plan = Plan::new(params, frame).expect("plan");
-    let mut engine = Engine::new(Cpu::new(1).expect("cpu"), plan).expect("engine");
     let mut labels = vec![0; frame.geometry.pixels()];
     let mut plane =
         Labels::new(frame.geometry, &mut labels, frame.geometry.width() as usize).expect("labels");
     let length = |plane: usize| strides[plane] * (shapes[plane].1 - 1) + shapes[plane].0;
     let slices: Vec<&[u8]> = (0..planes).map(|i| &drawn[offsets[i]..][..length(i)]).collect();
     let readable = Frame::new(frame, &slices, &strides).expect("frame");
+    let readable = match mask {
+        Some(mask) => readable.with_mask(mask, frame.geometry.width() as usize).expect("mask"),
+        None => readable,
+    };
     let regions = engine.segment(&readable, &mut plane, outputs).expect("segment").clone();
     if let Some(drawing) = drawing {
         let mut rest = drawn.as_mut_slice();

@@ -37,6 +37,8 @@ mod decoder;
 #[cfg(feature = "gst")]
 mod element;
 #[cfg(feature = "gst")]
+mod element_masks;
+#[cfg(feature = "gst")]
 mod faults;
 #[cfg(feature = "gst")]
 mod groups;

@@ -9,7 +9,7 @@ use std::ptr;
 
 use crate::common::{caps, harness, info, picture, samples, superpixel};
 use gst::glib;
-use gst::glib::translate::{from_glib, from_glib_full};
+use gst::glib::translate::{IntoGlibPtr, from_glib, from_glib_full};
 use gst::prelude::*;
 use gstsuperpixel::meta::SuperpixelMeta;
 
@@ -175,6 +175,41 @@ impl Reader {
     /// Adds an entry as an earlier analyzer would.
     fn add_a_fish(&self, buffer: &mut gst::BufferRef) {
         self.add_fish(buffer, [1, 2, 3, 4], None);
+    }
+
+    /// Adds the mask of a segmentation, which lies at x, y, width and height of the frame.
+    pub fn add_segmentation(
+        &self,
+        buffer: &mut gst::BufferRef,
+        mask: gst::Buffer,
+        [x, y]: [c_int; 2],
+        [width, height]: [u32; 2],
+    ) {
+        // SAFETY: signatures as in GStreamer's headers; the metadata lives while its buffer is borrowed, and the mask's reference is
+        // handed over.
+        unsafe {
+            let add: unsafe extern "C" fn(Buffer, *const [usize; 2]) -> *mut u8 =
+                self.find(c"gst_buffer_add_analytics_relation_meta_full");
+            let segmentation: unsafe extern "C" fn(
+                *mut u8,
+                Buffer,
+                c_int,
+                usize,
+                *const u32,
+                c_int,
+                c_int,
+                u32,
+                u32,
+                *mut Mtd,
+            ) -> c_int = self.find(c"gst_analytics_relation_meta_add_segmentation_mtd");
+            let mut mtd = Mtd { id: 0, meta: ptr::null_mut() };
+            let found = self.meta(buffer);
+            let meta = if found.is_null() { add(buffer.as_mut_ptr(), &[2, 128]) } else { found };
+            let (ids, mask) = ([1], mask.into_glib_ptr());
+            let is_added =
+                segmentation(meta, mask, 1, ids.len(), ids.as_ptr(), x, y, width, height, &mut mtd);
+            assert_eq!(is_added, 1);
+        }
     }
 
     /// Adds a fish in a box, x, y, width and height, with its name by a tracker.

@@ -18,6 +18,8 @@ mod formats;
 mod gray16;
 mod hierarchy;
 mod leaks;
+mod masks;
+mod masks_of_metadata;
 mod merge;
 mod meta;
 #[cfg(unix)]

@@ -107,7 +107,9 @@ gboolean gst_analytics_relation_meta_add_segmentation_mtd(RelationMeta *meta, Gs
   Entry entry = {.kind = SEGMENTATION, .mask = mask, .box = {x, y, (gint)w, (gint)h}};
   GstVideoMeta *video = gst_buffer_get_video_meta(mask);
   g_return_val_if_fail(video && type == 1, FALSE);
-  g_return_val_if_fail(video->format == GST_VIDEO_FORMAT_GRAY8 || video->format == GST_VIDEO_FORMAT_GRAY16_LE, FALSE);
+  g_return_val_if_fail(video->format == GST_VIDEO_FORMAT_GRAY8 || video->format == GST_VIDEO_FORMAT_GRAY16_LE ||
+                           video->format == GST_VIDEO_FORMAT_GRAY16_BE,
+                       FALSE);
   entry.ids = g_array_new(FALSE, FALSE, sizeof(guint));
   g_array_append_vals(entry.ids, ids, (guint)count);
   return add(meta, entry, mtd);

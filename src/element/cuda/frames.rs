@@ -6,8 +6,6 @@
 //! lanes, each with a stream and scratch memory of its own, since a frame is many short launches that leave most of a
 //! device idle. Frames of the host are uploaded and downloaded on streams of their own.
 
-use std::sync::Arc;
-
 use cudarc::driver::CudaEvent;
 
 use crate::any_engine::Continuity;
@@ -15,11 +13,13 @@ use crate::backend::Backend as _;
 use crate::bad_buffers::Failure;
 use crate::batcher::Member;
 use crate::buffers::DeviceResults;
+use crate::cuda::frame_mask::FrameMask;
 use crate::cuda::host_frames::HostFrames;
-use crate::cuda::{Cuda, DeviceFrame, KeepsContext, Kept, Part, Results, Staging};
+use crate::cuda::{Cuda, DeviceFrame, KeepsContext, Kept, Staging};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::image::{Frame, FrameInfo};
+use crate::mask;
 use crate::params::Fill;
 use crate::plan::Plan;
 
@@ -30,6 +30,7 @@ use super::results;
 use super::settings::DeviceSettings;
 use crate::element::frame::ReadMap;
 use crate::element::log::CAT;
+use crate::element::mask::Counted;
 use crate::element::task::{FrameResults, Stream, Task, advised, library_error};
 
 /// Most lanes that frames in flight are spread over; each takes about 90 bytes of scratch memory per pixel.
@@ -121,8 +122,9 @@ impl CudaEngine {
         buffer: &mut gst::BufferRef,
         stream: &Stream,
         task: Task,
+        counted: Counted<'_>,
     ) -> Result<Pending, Failure> {
-        self.0.with_mut(|on| Ok(Pending(KeepsContext::of(on.start(buffer, stream, task)?))))
+        self.0.with_mut(|on| Ok(Pending(KeepsContext::of(on.start(buffer, stream, task, counted)?))))
     }
 }
 
@@ -215,6 +217,8 @@ struct FrameMemory {
     kept: Kept,
     /// Staging buffers, for frames of the host.
     staging: Option<Staging>,
+    /// Memory for masks, allocated with the first.
+    mask: Option<FrameMask>,
     /// Last: it may hold the context.
     cuda: Cuda,
 }
@@ -222,7 +226,7 @@ struct FrameMemory {
 impl FrameMemory {
     fn new(cuda: &Cuda) -> Result<Self> {
         let (downloaded, kept) = (cuda.event()?, Kept::new(cuda)?);
-        Ok(Self { downloaded, kept, staging: None, cuda: cuda.clone() })
+        Ok(Self { downloaded, kept, staging: None, mask: None, cuda: cuda.clone() })
     }
 
     /// Waits for the frame's stages and for its download.
@@ -369,6 +373,7 @@ impl Lanes {
         buffer: &mut gst::BufferRef,
         stream: &Stream,
         task: Task,
+        counted: Counted<'_>,
     ) -> Result<InFlight, Failure> {
         let (frame, info) = (self.plan().frame, &stream.info);
         if stream.on_device {
@@ -377,7 +382,7 @@ impl Lanes {
                 Some(_) => DeviceMap::draw(buffer, info, frame, self.cuda.context_handle())?,
             };
             let input = Input::Device(map.frame()?, map.producers());
-            return Ok(self.begin(input, None, task)?);
+            return Ok(self.begin(input, counted, None, task)?);
         }
         let drawn = match task.drawing {
             None => None,
@@ -389,18 +394,19 @@ impl Lanes {
             }
         };
         let map = ReadMap::new(buffer, info, frame)?;
-        Ok(self.begin(Input::Host(&map.frame()?), drawn, task)?)
+        Ok(self.begin(Input::Host(&map.frame()?), counted, drawn, task)?)
     }
 
     fn begin(
         &mut self,
         input: Input<'_>,
+        counted: Counted<'_>,
         mut drawn: Option<Drawn>,
         task: Task,
     ) -> Result<InFlight, gst::ErrorMessage> {
         let memory = self.idle.pop().map_or_else(|| FrameMemory::new(&self.cuda).map(Box::new), Ok);
         let mut memory = memory.map_err(library_error)?;
-        self.put(&mut memory, input, drawn.as_mut(), task).map_err(|error| {
+        self.put(&mut memory, input, counted, drawn.as_mut(), task).map_err(|error| {
             // Waits before memory is freed that copies in flight may use.
             self.synchronize();
             library_error(error)
@@ -408,11 +414,12 @@ impl Lanes {
         Ok(InFlight { memory, drawn, frame: self.plan().frame, task })
     }
 
-    /// Launches a frame: upload, stages, download.
+    /// Launches a frame: upload, mask, stages, download.
     fn put(
         &mut self,
         memory: &mut FrameMemory,
         input: Input<'_>,
+        counted: Counted<'_>,
         drawn: Option<&mut Drawn>,
         task: Task,
     ) -> Result<()> {
@@ -420,30 +427,60 @@ impl Lanes {
         if task.drawing.as_ref().is_some_and(|drawing| matches!(drawing.fill, Fill::Abstraction(_))) {
             self.leave_group()?;
         }
+        let lane = if self.member.is_some() { 0 } else { self.next_lane() };
+        let cuda = match &self.member {
+            Some(member) => member.batcher().cuda(),
+            None => self.lanes[lane].backend(),
+        };
+        let FrameMemory { kept, staging, mask, downloaded, .. } = memory;
+        let on_device = input.on_device(cuda, &self.up, frame, staging)?;
+        let new_mask = || FrameMask::new(&self.up, frame);
+        match &counted {
+            Counted::All => {}
+            Counted::Masked(plane) => {
+                in_place(mask, new_mask)?.upload(plane.bytes(), plane.revision())?;
+            }
+            Counted::Alpha(_, alpha, least) => {
+                let least = mask::least_code(*alpha, *least).into();
+                in_place(mask, new_mask)?.take_alpha(cuda, &on_device, *alpha, least)?;
+            }
+        }
+        let (mut on_device, access) = match mask {
+            Some(mask) if !matches!(counted, Counted::All) => {
+                let (masked, access) = mask.on(cuda, on_device)?;
+                (masked, Some(access))
+            }
+            _ => (on_device, None),
+        };
         if let Some(member) = &self.member {
-            let mut on_device =
-                input.on_device(member.batcher().cuda(), &self.up, frame, &mut memory.staging)?;
-            let kept = &mut memory.kept;
             let keep = |results: &DeviceResults<'_>| results.keep_in(task.labels, kept);
             member.submit(&mut on_device, task.outputs, task.drawing.as_ref(), keep)?;
+            drop(access);
         } else {
-            let lane = self.next_lane();
             let engine = &mut self.lanes[lane];
-            let mut on_device = input.on_device(engine.backend(), &self.up, frame, &mut memory.staging)?;
             engine.submit(&on_device, &mut None, task.outputs)?;
             if let Some(drawing) = &task.drawing {
                 engine.draw(&mut on_device, &None, drawing)?;
             }
-            engine.keep(task.labels, &mut memory.kept)?;
+            drop(access);
+            engine.keep(task.labels, kept)?;
         }
-        if let (Some(drawn), Some(staging)) = (drawn, &memory.staging) {
-            memory.kept.precede(&self.down)?;
+        if let (Some(drawn), Some(staging)) = (drawn, &*staging) {
+            kept.precede(&self.down)?;
             // SAFETY: the stream has just been told to wait for the drawing. FrameMemory and host frame are used and given back after
             // a wait for `downloaded`, or for all streams.
             unsafe { staging.start_download(&self.down, &mut drawn.host, &drawn.layout)? };
-            self.down.mark(&memory.downloaded)?;
+            self.down.mark(downloaded)?;
         }
         Ok(())
+    }
+}
+
+/// The content of an option, made if there is none.
+fn in_place<T>(own: &mut Option<T>, make: impl FnOnce() -> Result<T>) -> Result<&mut T> {
+    match own {
+        Some(own) => Ok(own),
+        none => Ok(none.insert(make()?)),
     }
 }
 
@@ -483,25 +520,6 @@ impl InFlight {
         if let Some(drawn) = self.drawn {
             drawn.replace(buffer, info, self.frame, crowded)?;
         }
-        Ok(found(counts.regions, results, self.frame, self.task)?)
+        Ok(results::found(counts.regions, results, self.frame.geometry, self.task)?)
     }
-}
-
-/// Collects the results to attach.
-fn found(
-    regions: u32,
-    kept: Option<Results>,
-    frame: FrameInfo,
-    task: Task,
-) -> Result<FrameResults, gst::ErrorMessage> {
-    let mut found =
-        FrameResults { regions, labels: None, table: None, motion: None, neighbors: None, hierarchy: None };
-    if let Some(kept) = kept.map(Arc::new) {
-        found.labels = Some(results::label_buffer(&kept, frame.geometry)?);
-        found.table = task.outputs.table.then(|| results::buffer(&kept, Part::Table));
-        found.neighbors = task.outputs.neighbors.then(|| results::buffer(&kept, Part::Neighbors));
-        found.hierarchy = task.merges.then(|| results::buffer(&kept, Part::Merges));
-        found.motion = (kept.bytes(Part::Motion) > 0).then(|| results::buffer(&kept, Part::Motion));
-    }
-    Ok(found)
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::cuda::{Part, Results};
-use crate::element::task::advised;
+use crate::element::task::{FrameResults, Task, advised};
 use crate::image::Geometry;
 use crate::lazy_memory::{self, LazyBytes};
 
@@ -30,17 +30,34 @@ unsafe impl LazyBytes for PartOf {
     }
 }
 
+/// Collects the results to attach.
+pub(super) fn found(
+    regions: u32,
+    kept: Option<Results>,
+    geometry: Geometry,
+    task: Task,
+) -> Result<FrameResults, gst::ErrorMessage> {
+    let mut found =
+        FrameResults { regions, labels: None, table: None, motion: None, neighbors: None, hierarchy: None };
+    if let Some(kept) = kept.map(Arc::new) {
+        found.labels = Some(label_buffer(&kept, geometry)?);
+        found.table = task.outputs.table.then(|| buffer(&kept, Part::Table));
+        found.neighbors = task.outputs.neighbors.then(|| buffer(&kept, Part::Neighbors));
+        found.hierarchy = task.merges.then(|| buffer(&kept, Part::Merges));
+        let has_motion = regions == 0 || kept.bytes(Part::Motion) > 0;
+        found.motion = (task.motion && has_motion).then(|| buffer(&kept, Part::Motion));
+    }
+    Ok(found)
+}
+
 /// A buffer that maps to a part of a frame's results.
-pub(super) fn buffer(results: &Arc<Results>, part: Part) -> gst::Buffer {
+fn buffer(results: &Arc<Results>, part: Part) -> gst::Buffer {
     let source: Arc<dyn LazyBytes> = Arc::new(PartOf { results: results.clone(), part });
     lazy_memory::buffer(&source)
 }
 
 /// A label buffer that downloads the labels on the first map: GRAY16_LE with a video meta.
-pub(super) fn label_buffer(
-    results: &Arc<Results>,
-    geometry: Geometry,
-) -> Result<gst::Buffer, gst::ErrorMessage> {
+fn label_buffer(results: &Arc<Results>, geometry: Geometry) -> Result<gst::Buffer, gst::ErrorMessage> {
     let mut buffer = buffer(results, Part::Labels);
     let failed = |reason: String| {
         gst::error_msg!(gst::LibraryError::Failed, ("Cannot describe the label map: {reason}"))
