@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use arbitrary::{Result, Unstructured};
 use gst::glib;
 use gst::prelude::*;
+use gstsuperpixel::image::NO_LABEL;
 use gstsuperpixel::meta::SuperpixelMeta;
 use libfuzzer_sys::fuzz_target;
 use superpixel_fuzz::draw::rarely;
@@ -139,6 +140,9 @@ impl Fixture {
         } else if let Some(spec) = property.downcast_ref::<glib::ParamSpecEnum>() {
             let values = spec.enum_class().values().to_vec();
             self.element.set_property_from_str(name, u.choose(&values)?.nick());
+        } else if property.downcast_ref::<glib::ParamSpecString>().is_some() {
+            let texts = ["", "0", "1,3-9", "fuzz", "3,2,5,7", "-9,-9,2147483647,2147483647", "7,,", "65535-0"];
+            self.element.set_property(name, *u.choose(&texts)?);
         }
         Ok(())
     }
@@ -209,7 +213,7 @@ impl Fixture {
         for _ in 0..*u.choose(&[0, 1, 1, 2])? {
             stream::add_video_meta(u, writable, &self.info)?;
         }
-        if self.objects {
+        if !self.labels {
             for _ in 0..u.int_in_range(0..=2)? {
                 let side = |u: &mut Unstructured<'_>| -> Result<u32> {
                     if rarely(u, 4)? { u.arbitrary() } else { u.int_in_range(0..=30) }
@@ -434,7 +438,7 @@ fn receive(
     {
         // Metadata that was attached to the buffers earlier has another name.
         let map = meta.labels().expect("the element's own labels");
-        assert!(map.as_slice().iter().all(|&label| u32::from(label) < meta.regions()));
+        assert!(map.as_slice().iter().all(|&label| label == NO_LABEL || u32::from(label) < meta.regions()));
         meta.table().expect("the element's own table");
         meta.motion().expect("the element's own motion");
         meta.neighbors().expect("the element's own neighbors");

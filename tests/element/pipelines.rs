@@ -16,11 +16,12 @@ use gstsuperpixel::meta::SuperpixelMeta;
 const FRAMES: u32 = 8;
 const CLIP: &str = "media/bigbuckbunny.mp4";
 /// One for each use; a file that is missing here, or only here, is an error.
-const PIPELINES: [&str; 12] = [
+const PIPELINES: [&str; 13] = [
     "abstraction",
     "blur-background",
     "boundaries",
     "camera",
+    "keyed",
     "label-branch",
     "labels-ffv1",
     "labels-png",
@@ -181,6 +182,11 @@ fn boundaries_runs() {
 #[test]
 fn camera_runs() {
     runs("camera");
+}
+
+#[test]
+fn keyed_runs() {
+    runs("keyed");
 }
 
 #[test]
