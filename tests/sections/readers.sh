@@ -26,7 +26,7 @@ try_analytics() {
     cc -g -O1 -Wall -Wextra -Wno-unused-parameter -Werror -shared -fPIC -Wl,-soname,libgstanalytics-1.0.so.0 \
         -o "$folder/libgstanalytics-1.0.so.0" tests/readers/analytics.c $(pkg-config --cflags --libs gstreamer-video-1.0)
     LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} SUPERPIXEL_REQUIRE_ANALYTICS=1 \
-        test_packages --test element analytics
+        test_packages --test element -- analytics a_segmentation
 }
 
 reader_sections() {
