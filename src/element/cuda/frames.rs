@@ -15,17 +15,17 @@ use crate::batcher::Member;
 use crate::buffers::DeviceResults;
 use crate::cuda::frame_mask::FrameMask;
 use crate::cuda::host_frames::HostFrames;
-use crate::cuda::{Cuda, DeviceFrame, KeepsContext, Kept, Staging};
+use crate::cuda::{Cuda, KeepsContext, Kept, Staging};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::image::{Frame, FrameInfo};
-use crate::mask;
+use crate::image::FrameInfo;
 use crate::params::Fill;
 use crate::plan::Plan;
 
 use super::drawn::{Drawn, host_layout};
 use super::group;
-use super::memory::{DeviceContext, DeviceMap, Producers};
+use super::input::{Input, masked};
+use super::memory::{DeviceContext, DeviceMap};
 use super::results;
 use super::settings::DeviceSettings;
 use crate::element::frame::ReadMap;
@@ -243,46 +243,6 @@ impl Drop for FrameMemory {
     }
 }
 
-/// Memory of an incoming frame.
-#[allow(clippy::large_enum_variant)] // Made once a frame; a box would allocate then.
-enum Input<'a> {
-    /// Device memory, with the streams that its producer may still be busy on; 0 is the default stream.
-    Device(DeviceFrame<'a>, Producers),
-    /// Host memory.
-    Host(&'a Frame<'a>),
-}
-
-impl<'a> Input<'a> {
-    /// The frame in device memory, where work on the stream of `cuda` finds it whole. A frame of the host is uploaded to `staging` on the
-    /// stream of `up`.
-    fn on_device<'b>(
-        self,
-        cuda: &Cuda,
-        up: &Cuda,
-        frame: FrameInfo,
-        staging: &'b mut Option<Staging>,
-    ) -> Result<DeviceFrame<'b>>
-    where
-        'a: 'b,
-    {
-        match self {
-            Self::Device(on_device, producers) => {
-                for producer in producers.streams() {
-                    // SAFETY: the stream of a memory of the frame, whose context the engine has adopted, or the default
-                    // one; `DeviceMap` checked both.
-                    unsafe { cuda.wait_for(producer)? };
-                }
-                Ok(on_device)
-            }
-            // The engine waits for the upload by itself.
-            Self::Host(host) => match staging {
-                Some(staging) => staging.upload(host),
-                none => none.insert(Staging::new(up, frame)?).upload(host),
-            },
-        }
-    }
-}
-
 impl Lanes {
     fn new(cuda: Cuda, plan: Plan, depth: usize, settings: DeviceSettings) -> Result<Self> {
         let member = group::join(&cuda, &plan, &settings)?;
@@ -434,24 +394,7 @@ impl Lanes {
         };
         let FrameMemory { kept, staging, mask, downloaded, .. } = memory;
         let on_device = input.on_device(cuda, &self.up, frame, staging)?;
-        let new_mask = || FrameMask::new(&self.up, frame);
-        match &counted {
-            Counted::All => {}
-            Counted::Masked(plane) => {
-                in_place(mask, new_mask)?.upload(plane.bytes(), plane.revision())?;
-            }
-            Counted::Alpha(_, alpha, least) => {
-                let least = mask::least_code(*alpha, *least).into();
-                in_place(mask, new_mask)?.take_alpha(cuda, &on_device, *alpha, least)?;
-            }
-        }
-        let (mut on_device, access) = match mask {
-            Some(mask) if !matches!(counted, Counted::All) => {
-                let (masked, access) = mask.on(cuda, on_device)?;
-                (masked, Some(access))
-            }
-            _ => (on_device, None),
-        };
+        let (mut on_device, access) = masked(mask, &counted, cuda, &self.up, on_device)?;
         if let Some(member) = &self.member {
             let keep = |results: &DeviceResults<'_>| results.keep_in(task.labels, kept);
             member.submit(&mut on_device, task.outputs, task.drawing.as_ref(), keep)?;
@@ -473,14 +416,6 @@ impl Lanes {
             self.down.mark(downloaded)?;
         }
         Ok(())
-    }
-}
-
-/// The content of an option, made if there is none.
-fn in_place<T>(own: &mut Option<T>, make: impl FnOnce() -> Result<T>) -> Result<&mut T> {
-    match own {
-        Some(own) => Ok(own),
-        none => Ok(none.insert(make()?)),
     }
 }
 

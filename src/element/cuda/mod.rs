@@ -4,6 +4,7 @@
 mod drawn;
 mod frames;
 mod group;
+mod input;
 mod memory;
 mod results;
 mod settings;
