@@ -86,6 +86,8 @@ export G_DEBUG=fatal_warnings
 unset GST_PLUGIN_PATH
 part python python_sections
 part studio page_sections
+start_lane
+# Waits most of its time.
 part cluster corpus_sections
 start_lane
 part library emulator_sections
