@@ -141,7 +141,8 @@ impl Fixture {
             let values = spec.enum_class().values().to_vec();
             self.element.set_property_from_str(name, u.choose(&values)?.nick());
         } else if property.downcast_ref::<glib::ParamSpecString>().is_some() {
-            let texts = ["", "0", "1,3-9", "fuzz", "3,2,5,7", "-9,-9,2147483647,2147483647", "7,,", "65535-0"];
+            let texts =
+                ["", "0", "1,3-9", "fuzz", "3,2,5,7", "-9,-9,2147483647,2147483647", "7,,", "65535-0"];
             self.element.set_property(name, *u.choose(&texts)?);
         }
         Ok(())
