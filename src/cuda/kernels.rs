@@ -50,10 +50,12 @@ macro_rules! kernel {
             /// The kernel, loaded. Methods that cluster name it by a trait instead.
             #[allow(dead_code)]
             pub(crate) type Kernel = launch::Kernel<Args $(<$long>)?>;
-            /// The kernel, or one with the same parameters, by its file and name.
+            /// The kernel, or one with the same parameters, by its file and name. One of them only the element takes.
+            #[cfg_attr(not(feature = "gst"), allow(dead_code))]
             pub(crate) type KernelEntry = Entry<Args $(<$long>)?>;
 
             // SAFETY: the build has read the arguments from the source of this kernel.
+            #[cfg_attr(not(feature = "gst"), allow(dead_code))]
             pub(crate) const KERNEL: KernelEntry = unsafe { Entry::new(&$file, stringify!($name)) };
 
             #[cfg(test)]
