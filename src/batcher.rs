@@ -5,7 +5,7 @@
 //! over, launches what is there; then each takes its own results. The next batch begins when all have.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::buffers::DeviceResults;
@@ -200,7 +200,8 @@ impl Member {
         frame.check_context(&batcher.cuda)?;
         let mut round = batcher.lock();
         while !round.takes(frame, outputs) {
-            round.seat(self.stream).is_held = true;
+            // A frame that only waits until the last results are taken is still awaited.
+            round.seat(self.stream).is_held = round.unread == 0;
             batcher.changed.notify_all();
             round = batcher.changed.wait(round).unwrap();
         }
@@ -269,7 +270,11 @@ impl Member {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        self.batcher.lock().seats[self.stream as usize] = None;
+        let mut round = self.batcher.round.lock().unwrap_or_else(PoisonError::into_inner);
+        round.seats[self.stream as usize] = None;
+        // The state of a stream that goes on would be copied with every batch that has no frame of it.
+        round.engine.reset_stream(self.stream);
+        drop(round);
         // Those who wait for its frame need not any more.
         self.batcher.changed.notify_all();
     }

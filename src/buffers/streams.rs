@@ -15,15 +15,17 @@ impl FrameBuffers {
         self.downloads.get_mut().unwrap().begin();
         self.members.clear();
         self.members.extend(0..frame.each().len());
-        self.place(frame, |_| true)
+        self.place(frame, None)
     }
 
-    /// Has the next launches work on those of a batch's frames whose memory is chosen.
-    fn place(&mut self, frame: &DeviceFrame<'_>, chosen: impl Fn(usize) -> bool) -> Result<()> {
+    /// Has the next launches work on a batch's frames; on those of streams that go on, or of those that begin, if `warm` says which.
+    fn place(&mut self, frame: &DeviceFrame<'_>, warm: Option<bool>) -> Result<()> {
         let Some((frames, batch)) = self.frames.as_ref().zip(self.queue.cuda.batch.as_ref()) else {
             return Ok(());
         };
-        let placed = &mut self.placed;
+        let (placed, state) = (&mut self.placed, self.temporal.as_ref());
+        let chosen =
+            |memory: usize| warm.is_none_or(|warm| state.is_some_and(|state| state.goes_on(memory) == warm));
         placed.clear();
         for (i, &memory) in self.members.iter().enumerate().filter(|(_, memory)| chosen(**memory)) {
             placed.resize(placed.len().max(memory + 1), None);
@@ -59,7 +61,7 @@ impl FrameBuffers {
         }
     }
 
-    /// Returns true if the frames of the last batch were not launched together, or not the first of the engine's.
+    /// Returns true if a stream before one of the last batch had no frame in it.
     pub(crate) fn has_absent(&self) -> bool {
         let Frames { count, batch } = self.queue.frames;
         batch.some != 0 || count as usize != self.members_len()
@@ -91,8 +93,15 @@ impl FrameBuffers {
         state.swap();
         let mut done =
             state.hold_others(&queue.cuda, first_labels, |stream| members.binary_search(&stream).is_ok());
-        for warm in [true, false] {
-            done = done.and_then(|()| self.run_some(frame, outputs, stages, warm));
+        let going_on = members.iter().filter(|&&stream| state.goes_on(stream)).count();
+        for (warm, frames) in [(true, going_on), (false, count - going_on)] {
+            if frames > 0 {
+                done = done.and_then(|()| self.run_some(frame, outputs, stages, warm));
+            }
+        }
+        if 0 < going_on && going_on < count {
+            // Results are those of all.
+            done = done.and_then(|()| self.place(frame, None));
         }
         let Self { temporal: Some(state), members, .. } = self else { return done };
         match done {
@@ -111,12 +120,10 @@ impl FrameBuffers {
         stages: &mut (dyn FnMut(&mut FrameBuffers) -> Result<()> + Send),
         warm: bool,
     ) -> Result<()> {
-        let Some(state) = &mut self.temporal else { return Ok(()) };
-        let chosen = state.select(warm);
-        if !self.members.iter().any(|&stream| chosen[stream]) {
-            return Ok(());
+        if let Some(state) = &mut self.temporal {
+            state.select(warm);
         }
-        self.place(frame, |stream| chosen[stream])?;
+        self.place(frame, Some(warm))?;
         self.replay(frame, outputs, stages)
     }
 }

@@ -33,10 +33,14 @@ impl State {
         }
     }
 
-    /// Has the next launches work on streams that go on, or on those that begin, and says which these are.
-    pub fn select(&mut self, warm: bool) -> Vec<bool> {
+    /// Returns true if the next frame of a stream is a warm start.
+    pub fn goes_on(&self, stream: usize) -> bool {
+        self.go_on[stream]
+    }
+
+    /// Has the next launches work on streams that go on, or on those that begin.
+    pub fn select(&mut self, warm: bool) {
         self.warm = warm;
-        self.go_on.iter().map(|&goes_on| goes_on == warm).collect()
     }
 
     /// Completes a frame of a stream, from which its next one starts warm.

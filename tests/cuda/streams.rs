@@ -170,7 +170,10 @@ fn what_is_no_stream_is_refused() {
     side.reset(1);
     side.together.reset_stream(17);
     side.compare(&frames_at(1));
+    // One of them began anew, and results are those of all none the less.
+    assert_eq!(side.together.batch_results().unwrap().frames(), 3);
     side.compare(&frames_at(2)[1..2]);
+    assert!(matches!(side.together.batch_results(), Err(Error::Batch(_))));
     // Of a batch the caller says which frame is drawn on.
     let drawing = Drawing { fill: Fill::Labels, boundaries: Some(Boundaries { color: 0, width: 1 }) };
     let mut one = DeviceFrame::of_streams(&pair[..1], &[2]).unwrap();
