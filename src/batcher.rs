@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::params::{Drawing, Outputs};
 use crate::plan::Plan;
 
-/// A stream that has handed nothing in for so long is not waited for.
+/// Shortest silence after which a stream is not waited for.
 const AWAITED: Duration = Duration::from_secs(1);
 
 /// An engine that threads share.
@@ -54,6 +54,8 @@ struct Round {
     began: Instant,
     /// Batches that were launched.
     launched: u64,
+    /// A stream that has handed nothing in for so long is not waited for.
+    awaited: Duration,
     /// Streams of the last one, in its order, and how it ended.
     last: Vec<u32>,
     failed: Option<String>,
@@ -79,6 +81,8 @@ impl Batcher {
                 waiting: Vec::with_capacity(streams as usize),
                 began: Instant::now(),
                 launched: 0,
+                // What a frame waits for may come as late as the frame may go.
+                awaited: AWAITED.max(wait),
                 last: Vec::with_capacity(streams as usize),
                 failed: None,
                 unread: 0,
@@ -120,7 +124,7 @@ impl Round {
     /// Returns true if every stream that is awaited has handed its frame in.
     fn is_full(&self) -> bool {
         let awaited = |(stream, seat): (usize, &Option<Seat>)| {
-            seat.as_ref().is_some_and(|seat| !seat.is_held && seat.seen.elapsed() < AWAITED)
+            seat.as_ref().is_some_and(|seat| !seat.is_held && seat.seen.elapsed() < self.awaited)
                 && self.waiting.iter().all(|entry| entry.stream as usize != stream)
         };
         !self.seats.iter().enumerate().any(awaited)

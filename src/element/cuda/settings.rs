@@ -65,7 +65,7 @@ const BATCH_WAIT: Range<u32> = Range {
     )
     .at_start(),
     min: 0,
-    max: 1000,
+    max: 10_000,
     default: 10,
 };
 
