@@ -74,7 +74,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Never
 
-from ._native import DeviceArray, _ApiT, _Convertible, _Image, _KeptT, _MapT, _Mask, _OnDevice, _Order, _OutT, _Stream, _TensorT
+from ._native import DeviceArray, _ApiT, _Convertible, _Image, _KeptT, _MapT, _Mask, _OnDevice, _Order, _OutT, _Prior, _Stream, _TensorT
 '''
 
 # How images are read: the same in both files, and in the types of `Segmenter`.
@@ -157,6 +157,14 @@ out : ndarray of shape (H, W), or (N, H, W) for a batch, optional
 mask : ndarray of bool or uint8, shape (H, W), or (N, H, W) for a batch, optional
     Segment only pixels where it is not 0: the others belong to no superpixel, and add to none. `n_segments` is still of \
 the whole picture. It is where the image is. Not for a list.
+prior : ndarray of integers, shape (h, w), or (N, h, w) for a batch, optional
+    A label map from elsewhere, as of a network, of any size: column x of W has sample floor((2x + 1) w / 2W), rows likewise. No superpixel \
+has pixels of two of its numbers, and pieces below `min_region` join none of another; `n_regions` below the number of its connected areas \
+merges areas last. Only whether numbers are equal counts; they are of 32 bits with a sign. Past 65535 labels the last areas have 65535. \
+Needs `connectivity`. Not on a device, and not for a list.
+prior_cuts : bool
+    Superpixels end where the prior's areas do. False is for one that is coarser than the picture: superpixels keep their own outlines, each is \
+of the area that most of its pixels have, and `merge` and `n_regions` alone stay within areas.
 progress : bool or callable
     True shows a bar for the images of a batch or list, tqdm's where that is installed; a callable gets the number of images that are \
 done and of all, some times a second, on this thread. Ctrl-C and what it raises end the call between images; `out` keeps what is \
@@ -183,7 +191,7 @@ RETURNS_ON_DEVICE = " Of images on a device: int32 there, an array of the same l
 
 RAISES = """\
 TypeError
-    `image`, `out` or `mask` of another type or dtype, or a masked array.
+    `image`, `out`, `mask` or `prior` of another type or dtype, or a masked array.
 ValueError
     A shape, the layout of `out`, a parameter out of range, a value of `image` that is no number, or without `data_range` a float \
 that is not in [0, 1]; outside of the mask any value is taken."""
@@ -352,6 +360,8 @@ def function(algorithm: str) -> str:
         "start_label: int = 0",
         "out: _np.ndarray | None = None",
         "mask: _np.ndarray | None = None",
+        "prior: _np.ndarray | None = None",
+        "prior_cuts: bool = True",
         "progress: bool | _Callable[[int, int], object] = False",
     ]
     if on_device:
@@ -381,10 +391,17 @@ def function(algorithm: str) -> str:
             f'        values = _with_others("{algorithm}", values, other)',
             "    return _native.segment(",
             f'        "{algorithm}", image, values, order, threads, start_label, out, mask{device},',
-            "        data_range, bands, channel_axis, progress,",
+            "        data_range, bands, channel_axis, progress, prior, prior_cuts,",
             "    )  # fmt: skip",
         ]
     )
+
+
+def prior_of(image: str) -> str:
+    """The type of a prior for images of a type."""
+    if image.startswith("Sequence") or image == "_OnDevice":
+        return NONE
+    return "_Prior | None = None" if image in ("_Image", "_Convertible") else "_Prior | _OnDevice | None = None"
 
 
 def types(algorithm: str) -> str:
@@ -401,7 +418,7 @@ def types(algorithm: str) -> str:
         signature += [f"{one['name']}: {annotation(one)} = {default(one)}" for one in rest]
         signature.append('order: _Order = "rgb"')
         signature += [f"{name}: {kind} = None" for name, kind in READING]
-        signature += ["threads: int = 0", f"start_label: {start_label}", f"out: {out}", f"mask: {mask}"]
+        signature += ["threads: int = 0", f"start_label: {start_label}", f"out: {out}", f"mask: {mask}", f"prior: {prior_of(image)}", "prior_cuts: bool = True"]
         signature.append("progress: bool | Callable[[int, int], object] = False")
         if on_device:
             signature += [f"stream: {stream}", "check: bool = False"]

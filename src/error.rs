@@ -62,6 +62,9 @@ pub enum Error {
     /// A frame has a mask, and the plan has none.
     #[error("the plan is for frames without a mask; make one with Params::masked, and an engine for it")]
     Mask,
+    /// A frame has a prior, and the plan has none.
+    #[error("the plan is for frames without a prior; make one with Params::prior, and an engine for it")]
+    Prior,
     /// A label plane is not of the plan's size.
     #[error("the plan is for frames of {planned}, got a label plane of {got}; pass one of the frame's size")]
     Labels {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MPL-2.0
-//! The mask of a frame in a plane that is used again: from rectangles, from a plane of values that is scaled, or from alpha.
+//! The mask of a frame in a plane that is used again: from rectangles, from a plane of values that is scaled, or from alpha. And its
+//! prior, from a plane of values.
 //!
 //! Sizes and places come from others: they are clipped to the frame, in 64 bits, before anything is written.
 
 use crate::cpu::memory::{self, Array};
 use crate::error::Result;
-use crate::image::{Channel, Frame, Geometry};
+use crate::image::{Channel, Frame, Geometry, Prior, PriorSamples};
 
 /// A rectangle in px: x, y, width, height. It may lie outside of the frame.
 pub(crate) type Place = [i64; 4];
@@ -214,41 +215,9 @@ impl MaskPlane {
         place: Place,
         values: &Values,
     ) -> Result<()> {
-        let width = self.begin(geometry)?;
-        let [left, top, pixels, rows] = place;
-        let [x0, x1] = clipped(left, pixels, geometry.width);
-        let [y0, y1] = clipped(top, rows, geometry.height);
-        let Self { bytes, columns, .. } = self;
-        columns.clear();
-        memory::reserve(columns, "mask", width)?;
-        let samples = plane.geometry;
-        columns.extend((x0..x1).map(|x| sample_of(x as i64 - left, pixels, samples.width)));
-        let mut last = None;
-        for y in 0..geometry.height as usize {
-            let (above, below) = bytes.split_at_mut(y * width);
-            let row = &mut below[..width];
-            let is_in_place = (y0..y1).contains(&y) && x0 < x1;
-            let at = is_in_place.then(|| sample_of(y as i64 - top, rows, samples.height));
-            if y > 0 && at == last {
-                row.copy_from_slice(&above[above.len() - width..]);
-                continue;
-            }
-            last = at;
-            row.fill(0);
-            let Some(from) = at.and_then(|at| plane.row(at)) else { continue };
-            let out = row[x0..x1].iter_mut().zip(&*columns);
-            let inside = &values.inside;
-            match plane.kind {
-                SampleKind::Bytes => out.for_each(|(out, &x)| *out = inside[usize::from(from[x])]),
-                SampleKind::WordsLe => out.for_each(|(out, &x)| {
-                    *out = inside[usize::from(u16::from_le_bytes([from[2 * x], from[2 * x + 1]]))];
-                }),
-                SampleKind::WordsBe => out.for_each(|(out, &x)| {
-                    *out = inside[usize::from(u16::from_be_bytes([from[2 * x], from[2 * x + 1]]))];
-                }),
-            }
-        }
-        Ok(())
+        self.begin(geometry)?;
+        let inside = &values.inside;
+        scale(geometry, plane, place, &mut self.columns, &mut self.bytes, |value| inside[usize::from(value)])
     }
 
     /// Inside is where alpha is at least `least` of 255.
@@ -274,6 +243,76 @@ impl MaskPlane {
             }
         }
         Ok(())
+    }
+}
+
+/// Writes what `convert` makes of a plane of values, scaled to `place`, and nothing, which is the default, elsewhere.
+fn scale<T: Copy + Default>(
+    geometry: Geometry,
+    plane: ValuePlane<'_>,
+    [left, top, pixels, rows]: Place,
+    columns: &mut Array<usize>,
+    out: &mut [T],
+    convert: impl Fn(u16) -> T,
+) -> Result<()> {
+    let width = geometry.width as usize;
+    let [x0, x1] = clipped(left, pixels, geometry.width);
+    let [y0, y1] = clipped(top, rows, geometry.height);
+    columns.clear();
+    memory::reserve(columns, "mask", width)?;
+    let samples = plane.geometry;
+    columns.extend((x0..x1).map(|x| sample_of(x as i64 - left, pixels, samples.width)));
+    let mut last = None;
+    for y in 0..geometry.height as usize {
+        let (above, below) = out.split_at_mut(y * width);
+        let row = &mut below[..width];
+        let is_in_place = (y0..y1).contains(&y) && x0 < x1;
+        let at = is_in_place.then(|| sample_of(y as i64 - top, rows, samples.height));
+        if y > 0 && at == last {
+            row.copy_from_slice(&above[above.len() - width..]);
+            continue;
+        }
+        last = at;
+        row.fill(T::default());
+        let Some(from) = at.and_then(|at| plane.row(at)) else { continue };
+        let out = row[x0..x1].iter_mut().zip(&*columns);
+        match plane.kind {
+            SampleKind::Bytes => out.for_each(|(out, &x)| *out = convert(from[x].into())),
+            SampleKind::WordsLe => out.for_each(|(out, &x)| {
+                *out = convert(u16::from_le_bytes([from[2 * x], from[2 * x + 1]]));
+            }),
+            SampleKind::WordsBe => out.for_each(|(out, &x)| {
+                *out = convert(u16::from_be_bytes([from[2 * x], from[2 * x + 1]]));
+            }),
+        }
+    }
+    Ok(())
+}
+
+/// A prior: a number a pixel, rows without padding.
+#[derive(Default)]
+pub(crate) struct PriorPlane {
+    numbers: Array<u32>,
+    columns: Array<usize>,
+}
+
+impl PriorPlane {
+    /// Areas are of the values of a plane, scaled to `place`, and of what lies out of it.
+    pub(crate) fn set(&mut self, geometry: Geometry, plane: ValuePlane<'_>, place: Place) -> Result<()> {
+        let Self { numbers, columns } = self;
+        memory::resize(numbers, "prior", geometry.pixels(), 0)?;
+        scale(geometry, plane, place, columns, numbers, |value| u32::from(value) + 1)
+    }
+
+    /// The frame with this prior.
+    ///
+    /// # Errors
+    ///
+    /// If the prior was made for a smaller frame.
+    pub(crate) fn on<'a>(&'a self, frame: Frame<'a>) -> Result<Frame<'a>> {
+        let geometry = frame.info().geometry;
+        let prior = Prior::new(PriorSamples::U32(&self.numbers), geometry, geometry.width as usize)?;
+        Ok(frame.with_prior(prior))
     }
 }
 

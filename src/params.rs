@@ -115,6 +115,13 @@ pub struct Params {
     /// Frames may have masks, see [`Frame::with_mask`](crate::image::Frame::with_mask): what is outside gets
     /// [`NO_LABEL`](crate::image::NO_LABEL). Takes time and memory also for frames without one, whose labels stay the same.
     pub masked: bool,
+    /// Frames may have priors, see [`Frame::with_prior`](crate::image::Frame::with_prior): no region has pixels of two of its areas, but
+    /// for an exact number of `regions` that is below the number of areas. Takes time and memory also for frames without one, whose
+    /// labels stay the same. Needs `connectivity`; on the CPU only.
+    pub prior: bool,
+    /// Regions end where areas of a prior do. Off, superpixels keep their outlines, each is of the area that most of its pixels have, and
+    /// merging stays within areas: for priors that are coarser than the picture.
+    pub prior_cuts: bool,
     /// Gray of 16 bits: the codes that a frame uses become black to white before anything is compared, with `temporal` those that
     /// the last frames used. What is drawn and measured are the frame's own codes; only the table's `mean_lab` is stretched too. Off,
     /// because a picture may mean its codes; the element has it on.
@@ -137,6 +144,8 @@ impl Default for Params {
             temporal: false,
             temporal_inertia: INERTIA.default,
             masked: false,
+            prior: false,
+            prior_cuts: true,
             stretch_gray16: false,
             algorithm: AlgorithmParams::Slic(algo::slic::Params::default()),
         }
@@ -169,14 +178,14 @@ impl Params {
 
     /// True if both backends can do it; else only the CPU can.
     pub fn runs_on_cuda(&self) -> bool {
-        self.algorithm.algorithm().capabilities().cuda
+        self.algorithm.algorithm().capabilities().cuda && !self.prior
     }
 
     /// Checks every value.
     ///
     /// # Errors
     ///
-    /// [`Error::Param`] for the first value outside its range, and for `regions` beside `merge`.
+    /// [`Error::Param`] for the first value outside its range, for `regions` beside `merge`, and for `prior` without `connectivity`.
     pub fn validate(&self) -> Result<()> {
         self.check_each()?;
         self.check_stages()?;
@@ -185,6 +194,13 @@ impl Params {
                 name: hierarchy::REGIONS.about.name,
                 value: self.hierarchy.regions.into(),
                 allowed: "0 while merge is above 0".into(),
+            });
+        }
+        if self.prior && !self.connectivity {
+            return Err(Error::Param {
+                name: CONNECTIVITY.name,
+                value: 0.0,
+                allowed: "1 with a prior, whose areas cut regions".into(),
             });
         }
         self.algorithm.validate()

@@ -39,7 +39,10 @@ pub struct Plan {
     pub(crate) merge: Option<merge::Plan>,
     pub(crate) hierarchy: Option<hierarchy::Plan>,
     pub(crate) refine: Option<refine::Plan>,
+    /// True if pixels may belong to no region: outside of a mask, or, of the many areas of a prior, in one past the last label.
     pub(crate) masked: bool,
+    pub(crate) prior: bool,
+    pub(crate) prior_cuts: bool,
     /// True if the range of gray is found before colors are packed.
     pub(crate) stretches: bool,
     pub(crate) raised_from: Option<u32>,
@@ -59,7 +62,8 @@ impl Plan {
         let raised_from = (in_cells && grid.step != wanted).then_some(wanted);
         let regions = most.unwrap_or(params.hierarchy.regions);
         let merging = hierarchy::Params { regions, ..params.hierarchy.clone() };
-        let hierarchy = hierarchy::Plan::new(&merging, params.algorithm.color_space(), frame.geometry);
+        let hierarchy = hierarchy::Plan::new(&merging, params.algorithm.color_space(), frame.geometry)
+            .map(|own| hierarchy::Plan { crosses: most.is_none(), ..own });
         Ok(Self { raised_from, hierarchy, ..Self::on_grid(params, frame, grid) })
     }
 
@@ -76,6 +80,7 @@ impl Plan {
     /// Derives the plan for a grid, from parameters that are valid.
     pub(crate) fn on_grid(params: &Params, frame: FrameInfo, grid: Grid) -> Self {
         let geometry = frame.geometry;
+        let masked = params.masked || params.prior;
         let warm_start = params.algorithm.algorithm().capabilities().warm_start;
         let side = f64::from(params.algorithm.region_side(&grid));
         Self {
@@ -87,7 +92,7 @@ impl Plan {
                 let in_slots = warm_start && grid.step > 1;
                 let reach = params.algorithm.claim_reach(&grid);
                 temporal::Plan {
-                    masked: params.masked,
+                    masked,
                     in_regions: params.hierarchy.regions > 0,
                     parts: if in_slots && params.connectivity { temporal::parts_of(grid.cells()) } else { 0 },
                     ..temporal::Plan::new(params.temporal_inertia, geometry, &grid, in_slots, reach)
@@ -98,7 +103,9 @@ impl Plan {
             merge: merge::Plan::new(&params.merge, params.algorithm.color_space()),
             hierarchy: hierarchy::Plan::new(&params.hierarchy, params.algorithm.color_space(), geometry),
             refine: refine::Plan::new(&params.refine, params.algorithm.color_space()),
-            masked: params.masked,
+            masked,
+            prior: params.prior,
+            prior_cuts: params.prior_cuts,
             stretches: params.stretch_gray16 && frame.format.is_gray() && frame.format.bits() == 16,
             raised_from: None,
         }
@@ -189,6 +196,11 @@ impl Plan {
         self.masked
     }
 
+    /// Returns true if frames may have priors.
+    pub fn prior(&self) -> bool {
+        self.prior
+    }
+
     /// The requested grid step, if it had to be raised to keep labels in 16 bits.
     pub fn raised_from(&self) -> Option<u32> {
         self.raised_from
@@ -209,6 +221,8 @@ impl Plan {
             && self.merges() == last.merges()
             && self.refine.is_some() == last.refine.is_some()
             && self.masked == last.masked
+            && self.prior == last.prior
+            && self.prior_cuts == last.prior_cuts
             && self.stretches == last.stretches
     }
 

@@ -15,6 +15,7 @@ use gstsuperpixel::regions::Regions;
 use crate::arrays::{Converted, PixelSource};
 use crate::error::Failure;
 use crate::plane::Plane;
+use crate::prior::{PriorOf, with_prior};
 use crate::watch::Watch;
 
 /// Engines that a worker keeps, each for images of another size or format.
@@ -29,6 +30,7 @@ pub struct Job<'a> {
     pub source: &'a PixelSource<'a>,
     /// One byte a pixel, where there is a mask.
     pub mask: Option<&'a [u8]>,
+    pub prior: PriorOf<'a>,
     pub plane: Plane<'a>,
     /// Labels from one row of it to the next.
     pub stride: usize,
@@ -211,14 +213,14 @@ impl Worker {
     }
 
     fn work(&mut self, crew: &Crew, job: Job<'_>, watch: &Watch) -> Result<(), Stopped> {
-        let Job { index, source, mask, mut plane, stride, found } = job;
+        let Job { index, source, mask, prior, mut plane, stride, found } = job;
         let Self { cpu, engines, converted, map } = self;
         let done = source.with(cpu, mask, converted, |frame| {
             let geometry = frame.info().geometry;
             plane.fill(geometry, stride, map, |labels, stride| {
                 let mut labels = Labels::new(geometry, labels, stride)?;
                 let engine = engines.get(*frame.info(), &crew.params, cpu)?;
-                engine.segment(frame, &mut labels, crew.outputs)?;
+                engine.segment(&with_prior(frame, prior)?, &mut labels, crew.outputs)?;
                 if let Some(found) = found {
                     found.clone_from(engine.regions());
                 }

@@ -7,6 +7,7 @@ use gstsuperpixel::error::Error;
 use gstsuperpixel::image::Labels;
 use gstsuperpixel::params::Outputs;
 use numpy::Element;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::arrays::Images;
@@ -18,6 +19,7 @@ use crate::library;
 use crate::mask::Masks;
 use crate::plane::Plane;
 use crate::pools::pool;
+use crate::prior::{Priors, with_prior};
 use crate::state::State;
 use crate::watch::Watch;
 use crate::wide::{WideEngine, check_start};
@@ -27,6 +29,9 @@ pub struct HostFrames<'a, 'py> {
     pub frame: &'a Bound<'py, PyAny>,
     pub images: Images<'py>,
     pub masks: Option<Masks>,
+    pub priors: Option<Priors>,
+    /// True if they cut regions.
+    pub prior_cuts: bool,
     pub out: Option<&'a Bound<'py, PyAny>>,
     /// The label of the first region.
     pub start: i32,
@@ -61,7 +66,7 @@ impl<'py> HostFrames<'_, 'py> {
         state: &mut State,
         plane: impl Fn(&mut [T]) -> Plane<'_>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let &Self { ref images, ref masks, outputs, finds_events, ref watch, .. } = self;
+        let &Self { ref images, ref masks, ref priors, outputs, finds_events, ref watch, .. } = self;
         let mut array = LabelArray::<T>::new(py, self.out, images)?;
         if !finds_events {
             state.events.forget();
@@ -69,7 +74,16 @@ impl<'py> HostFrames<'_, 'py> {
         if masks.is_some() {
             state.expect_masks();
         }
+        if priors.is_some() {
+            state.expect_priors(self.prior_cuts);
+        }
         let place = *state.place.get_or_insert(WorkDevice::Cpu);
+        if priors.is_some() && place != WorkDevice::Cpu {
+            return Err(PyValueError::new_err(format!(
+                "frames with a prior are segmented on the CPU, and this Segmenter is on {}; make one with device='cpu'",
+                place.name()
+            )));
+        }
         let cuda = match place {
             WorkDevice::Cpu => None,
             WorkDevice::Cuda(ordinal) => Some(devices::cuda(py, ordinal)?),
@@ -91,8 +105,10 @@ impl<'py> HostFrames<'_, 'py> {
                     watch.look()?;
                 }
                 let mask = masks.as_ref().map(|masks| masks.plane(i));
+                let prior = priors.as_ref().map(|priors| (priors, i));
                 if is_wide {
                     source.with(&cpu, mask, &mut converted, |frame| {
+                        let frame = &with_prior(frame, prior)?;
                         Ok(state
                             .run_wide(info, make_wide, |engine| engine.segment(frame, plane, stride, watch)))
                     })??;
@@ -100,6 +116,7 @@ impl<'py> HostFrames<'_, 'py> {
                     continue;
                 }
                 source.with(&cpu, mask, &mut converted, |frame| {
+                    let frame = &with_prior(frame, prior)?;
                     plane.fill(info.geometry, stride, &mut map, |items, stride| {
                         let labels = Labels::new(info.geometry, &mut *items, stride)?;
                         state.run(info, make, |engine| engines::segment(engine, frame, labels, outputs))?;

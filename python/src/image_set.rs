@@ -235,6 +235,7 @@ impl ImageSet {
                 index,
                 source,
                 mask: mask.map(|mask| mask.plane(0)),
+                prior: None,
                 plane: plane(array.as_slice_mut()?),
                 stride: given.images.info().geometry.width() as usize,
                 found: Some(found),

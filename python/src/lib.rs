@@ -32,6 +32,7 @@ mod order;
 mod parameters;
 mod plane;
 mod pools;
+mod prior;
 mod raw_frame;
 mod reading;
 mod records;

@@ -9,7 +9,7 @@ use gstsuperpixel::events::EventKind;
 use gstsuperpixel::params::Outputs;
 use gstsuperpixel::regions::Event;
 use numpy::{IntoPyArray, PyArrayMethods};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -25,9 +25,10 @@ use crate::mask::Masks;
 use crate::memory;
 use crate::parameters;
 use crate::pools::pool;
+use crate::prior::Priors;
 use crate::reading::Reading;
 use crate::records::{EVENT, MERGE, MOTION, NEIGHBOR, REGION, records};
-use crate::single::first_label;
+use crate::single::{PRIOR_ON_DEVICE, first_label};
 use crate::state::State;
 use crate::tables;
 use crate::watch::Watch;
@@ -292,6 +293,12 @@ impl Segmenter {
     /// progress : bool or callable
     ///     True shows a bar for the frames of a clip, tqdm's where that is installed; a callable gets the number of frames that are
     ///     done and of all, some times a second.
+    /// prior : ndarray of integers, shape (h, w), or (N, h, w) for a clip, optional
+    ///     A label map from elsewhere, as of a network, of any size: no region has pixels of two of its numbers, but for `n_regions`
+    ///     below the number of its areas; see `slic`. The first one makes the Segmenter start anew; later frames may have one or not. On
+    ///     the CPU only.
+    /// prior_cuts : bool
+    ///     Regions end where the prior's areas do; False where it is coarse: see `slic`.
     ///
     /// Returns
     /// -------
@@ -313,8 +320,8 @@ impl Segmenter {
     ///     where this Segmenter works. Frames of a clip before such a float have been segmented.
     /// RuntimeError
     ///     Another thread uses this Segmenter, it is of a parent process, or the device fails.
-    #[pyo3(signature = (frame, out = None, mask = None, stream = None, *, start_label = None, check = false, progress = None),
-        text_signature = "($self, frame, out=None, mask=None, stream=None, *, start_label=0, check=False, progress=False)")]
+    #[pyo3(signature = (frame, out = None, mask = None, stream = None, *, start_label = None, check = false, progress = None, prior = None, prior_cuts = true),
+        text_signature = "($self, frame, out=None, mask=None, stream=None, *, start_label=0, check=False, progress=False, prior=None, prior_cuts=True)")]
     #[allow(clippy::too_many_arguments)]
     fn segment<'py>(
         &self,
@@ -326,10 +333,15 @@ impl Segmenter {
         start_label: Option<&Bound<'py, PyAny>>,
         check: bool,
         progress: Option<&Bound<'py, PyAny>>,
+        prior: Option<&Bound<'py, PyAny>>,
+        prior_cuts: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut guard = self.lock()?;
         let start = start_label.map_or(Ok(0), first_label)?;
         if is_on_device(frame)? {
+            if prior.is_some() {
+                return Err(PyTypeError::new_err(PRIOR_ON_DEVICE));
+            }
             let arguments = Arguments { out, mask, stream, check };
             let watch = Watch::new(py, progress, 1)?;
             let labels = self.segment_on_device(py, &mut guard, frame, arguments, start)?;
@@ -353,6 +365,8 @@ impl Segmenter {
             threads: self.threads,
             watch: Watch::new(py, progress, images.count().0)?,
             masks: mask.map(|mask| Masks::new(mask, &images)).transpose()?,
+            priors: prior.map(|prior| Priors::new(prior, &images)).transpose()?,
+            prior_cuts,
             images,
         };
         call.segment(py, &mut guard)

@@ -27,11 +27,15 @@ use crate::memory;
 use crate::parameters;
 use crate::plane::Plane;
 use crate::pools::pool;
+use crate::prior::Priors;
 use crate::reading::Reading;
 use crate::size::warn_of_size;
 use crate::watch::Watch;
 use crate::wide;
 use crate::wide_device::WideDevice;
+
+/// The error of a prior where images are on a device.
+pub const PRIOR_ON_DEVICE: &str = "prior is for images in the host's memory, which are segmented on the CPU";
 
 /// Arguments that all images of a call share.
 struct Call {
@@ -46,7 +50,7 @@ struct Call {
 /// one less than `start_label`.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)]
-#[pyo3(signature = (algorithm, image, values, order, threads, start_label, out, mask, stream = None, check = false, data_range = None, bands = None, channel_axis = None, progress = None))]
+#[pyo3(signature = (algorithm, image, values, order, threads, start_label, out, mask, stream = None, check = false, data_range = None, bands = None, channel_axis = None, progress = None, prior = None, prior_cuts = true))]
 pub fn segment<'py>(
     py: Python<'py>,
     algorithm: &Bound<'py, PyAny>,
@@ -63,6 +67,8 @@ pub fn segment<'py>(
     bands: Option<&Bound<'py, PyAny>>,
     channel_axis: Option<&Bound<'py, PyAny>>,
     progress: Option<&Bound<'py, PyAny>>,
+    prior: Option<&Bound<'py, PyAny>>,
+    prior_cuts: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let mut params = parameters::params(parameters::algorithm(algorithm)?);
     parameters::change(&mut params, values)?;
@@ -73,7 +79,7 @@ pub fn segment<'py>(
     let reading = Reading::new(order, data_range, bands, channel_axis)?;
     params.stretch_gray16 |= reading.range == DataRange::Stretched;
     let threads = parameters::threads(threads)?;
-    params.masked = mask.is_some();
+    (params.masked, params.prior, params.prior_cuts) = (mask.is_some(), prior.is_some(), prior_cuts);
     let arguments = device::Arguments { out, mask, stream, check };
     let on_device = |image: &_, is_of_list: bool| {
         let call = device::Call::new(image, arguments, &reading, start)?;
@@ -86,6 +92,7 @@ pub fn segment<'py>(
         on_device(py, &params, call)
     };
     if is_on_device(image)? {
+        refuse_prior(prior, PRIOR_ON_DEVICE)?;
         let watch = Watch::new(py, progress, 1)?;
         let labels = on_device(image, false)?;
         watch.end(py)?;
@@ -96,6 +103,7 @@ pub fn segment<'py>(
         list.as_ref().filter(|list| list.iter().all(|item| matches!(is_on_device(item), Ok(true))))
     {
         refuse_in_list(arguments)?;
+        refuse_prior(prior, PRIOR_ON_DEVICE)?;
         let watch = Watch::new(py, progress, list.len())?;
         let mut labels = Vec::new();
         for image in list {
@@ -114,15 +122,17 @@ pub fn segment<'py>(
     let call = Call { params, cpu: pool(py, threads)?, reading: reading.clone(), start };
     if let Some(list) = list.filter(|list| list.iter().any(is_image)) {
         refuse_in_list(arguments)?;
+        refuse_prior(prior, "prior must be None where image is a list of arrays")?;
         let single = |(index, image)| call.single(image).map_err(|error| numbered(py, index, error));
         let images = list.iter().enumerate().map(single).collect::<PyResult<Vec<_>>>()?;
-        let labels = call.segment(py, &images, None, None, progress)?;
+        let labels = call.segment(py, &images, None, (None, None), progress)?;
         let labels = list.iter().zip(labels).map(|(image, labels)| library::as_given(image, labels));
         return Ok(PyList::new(py, labels.collect::<PyResult<Vec<_>>>()?)?.into_any());
     }
     let images = Images::new(image, &call.reading)?;
     let masks = mask.map(|mask| Masks::new(mask, &images)).transpose()?;
-    let mut labels = call.segment(py, &[images], out, masks.as_ref(), progress)?;
+    let priors = prior.map(|prior| Priors::new(prior, &images)).transpose()?;
+    let mut labels = call.segment(py, &[images], out, (masks.as_ref(), priors.as_ref()), progress)?;
     // One array of images gives one of labels.
     out.map_or_else(|| library::as_given(image, labels.remove(0)), |out| Ok(out.clone()))
 }
@@ -155,6 +165,10 @@ fn refuse_in_list(arguments: device::Arguments<'_, '_>) -> PyResult<()> {
     Err(PyTypeError::new_err("out and mask must be None where image is a list of arrays"))
 }
 
+fn refuse_prior(prior: Option<&Bound<'_, PyAny>>, reason: &'static str) -> PyResult<()> {
+    prior.map_or(Ok(()), |_| Err(PyTypeError::new_err(reason)))
+}
+
 /// The error of a batch where one image belongs.
 pub fn list_shape() -> PyErr {
     PyValueError::new_err("the arrays of a list must be of shape (H, W) or (H, W, C)")
@@ -176,7 +190,7 @@ impl Call {
         py: Python<'py>,
         images: &[Images<'py>],
         out: Option<&Bound<'py, PyAny>>,
-        masks: Option<&Masks>,
+        (masks, priors): (Option<&Masks>, Option<&Priors>),
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         for images in images {
@@ -190,7 +204,8 @@ impl Call {
         let is_one = images.iter().all(|images| !images.count().1) && images.len() == 1;
         let (mut labels, mut before) = (Vec::new(), 0);
         for (is_wide, group) in self.groups(images) {
-            let target = Target { out, masks, watch: &watch, before: Some(before).filter(|_| !is_one) };
+            let before_these = Some(before).filter(|_| !is_one);
+            let target = Target { out, masks, priors, watch: &watch, before: before_these };
             labels.extend(match is_wide {
                 true => self.segment_wide(py, group, target)?,
                 false => self.segment_narrow(py, group, target)?,
@@ -258,6 +273,7 @@ impl Call {
 struct Target<'a, 'py> {
     out: Option<&'a Bound<'py, PyAny>>,
     masks: Option<&'a Masks>,
+    priors: Option<&'a Priors>,
     watch: &'a Watch,
     /// Number of the images before these; `None` for one that is no list or batch.
     before: Option<usize>,
@@ -276,7 +292,7 @@ fn numbered(py: Python<'_>, index: usize, error: PyErr) -> PyErr {
 fn fill<'py, T: Element>(
     py: Python<'py>,
     images: &[Images<'py>],
-    Target { out, masks, before, .. }: Target<'_, 'py>,
+    Target { out, masks, priors, before, .. }: Target<'_, 'py>,
     plane: impl Fn(&mut [T]) -> Plane<'_>,
     run: impl FnOnce(Vec<Job<'_>>) -> Result<(), Stopped> + Send,
 ) -> PyResult<Vec<Bound<'py, PyAny>>> {
@@ -294,6 +310,7 @@ fn fill<'py, T: Element>(
             index: first + i,
             source,
             mask: masks.map(|masks| masks.plane(i)),
+            prior: priors.map(|priors| (priors, i)),
             plane: plane(items),
             stride,
             found: None,

@@ -137,6 +137,13 @@ impl State {
         }
     }
 
+    /// Makes the next engine one for frames with priors, which cut regions or not.
+    pub fn expect_priors(&mut self, cuts: bool) {
+        if !self.params.prior || self.params.prior_cuts != cuts {
+            (self.params.prior, self.params.prior_cuts, self.is_outdated) = (true, cuts, true);
+        }
+    }
+
     /// Drops the engine and remembers the next identity.
     pub fn remove(&mut self) -> Result<()> {
         self.is_segmented = false;

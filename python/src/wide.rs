@@ -14,6 +14,7 @@ use crate::arrays::Converted;
 use crate::batch::{Job, Stopped};
 use crate::error::Failure;
 use crate::plane::Plane;
+use crate::prior::with_prior;
 use crate::watch::Watch;
 use crate::wide_device::WideDevice;
 
@@ -71,7 +72,7 @@ impl WideEngine {
 /// Segments images one after another, each on all threads: they are large. After an error the labels of some are there.
 pub fn run(params: &Params, cpu: &Cpu, jobs: Vec<Job<'_>>, watch: &Watch) -> Result<(), Stopped> {
     let (mut converted, mut kept) = (Converted::default(), None::<WideEngine>);
-    for Job { index, source, mask, mut plane, stride, .. } in jobs {
+    for Job { index, source, mask, prior, mut plane, stride, .. } in jobs {
         let done = source.with(cpu, mask, &mut converted, |frame| {
             let info = *frame.info();
             let engine = match kept.take().filter(|engine| engine.plan().frame() == info) {
@@ -79,7 +80,7 @@ pub fn run(params: &Params, cpu: &Cpu, jobs: Vec<Job<'_>>, watch: &Watch) -> Res
                 None => WideEngine::new(cpu, None, params, info)?,
             };
             // What Python raises meanwhile is no error of the library.
-            Ok::<_, Error>(kept.insert(engine).segment(frame, &mut plane, stride, watch))
+            Ok::<_, Error>(kept.insert(engine).segment(&with_prior(frame, prior)?, &mut plane, stride, watch))
         });
         done.and_then(|done| done).map_err(|failure| Stopped { index: Some(index), failure })?;
         watch.note();

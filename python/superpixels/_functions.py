@@ -95,6 +95,8 @@ def slic(
     start_label: int = 0,
     out: _np.ndarray | None = None,
     mask: _np.ndarray | None = None,
+    prior: _np.ndarray | None = None,
+    prior_cuts: bool = True,
     progress: bool | _Callable[[int, int], object] = False,
     stream: object = None,
     check: bool = False,
@@ -187,6 +189,15 @@ def slic(
     mask : ndarray of bool or uint8, shape (H, W), or (N, H, W) for a batch, optional
         Segment only pixels where it is not 0: the others belong to no superpixel, and add to none. `n_segments` is still of the
         whole picture. It is where the image is. Not for a list.
+    prior : ndarray of integers, shape (h, w), or (N, h, w) for a batch, optional
+        A label map from elsewhere, as of a network, of any size: column x of W has sample floor((2x + 1) w / 2W), rows
+        likewise. No superpixel has pixels of two of its numbers, and pieces below `min_region` join none of another;
+        `n_regions` below the number of its connected areas merges areas last. Only whether numbers are equal counts; they are
+        of 32 bits with a sign. Past 65535 labels the last areas have 65535. Needs `connectivity`. Not on a device, and not for
+        a list.
+    prior_cuts : bool
+        Superpixels end where the prior's areas do. False is for one that is coarser than the picture: superpixels keep their
+        own outlines, each is of the area that most of its pixels have, and `merge` and `n_regions` alone stay within areas.
     progress : bool or callable
         True shows a bar for the images of a batch or list, tqdm's where that is installed; a callable gets the number of images
         that are done and of all, some times a second, on this thread. Ctrl-C and what it raises end the call between images;
@@ -213,7 +224,7 @@ def slic(
     Raises
     ------
     TypeError
-        `image`, `out` or `mask` of another type or dtype, or a masked array.
+        `image`, `out`, `mask` or `prior` of another type or dtype, or a masked array.
     ValueError
         A shape, the layout of `out`, a parameter out of range, a value of `image` that is no number, or without `data_range` a
         float that is not in [0, 1]; outside of the mask any value is taken.
@@ -261,7 +272,7 @@ def slic(
         values = _with_others("slic", values, other)
     return _native.segment(
         "slic", image, values, order, threads, start_label, out, mask, stream, check,
-        data_range, bands, channel_axis, progress,
+        data_range, bands, channel_axis, progress, prior, prior_cuts,
     )  # fmt: skip
 
 
@@ -291,6 +302,8 @@ def lsc(
     start_label: int = 0,
     out: _np.ndarray | None = None,
     mask: _np.ndarray | None = None,
+    prior: _np.ndarray | None = None,
+    prior_cuts: bool = True,
     progress: bool | _Callable[[int, int], object] = False,
     stream: object = None,
     check: bool = False,
@@ -377,6 +390,15 @@ def lsc(
     mask : ndarray of bool or uint8, shape (H, W), or (N, H, W) for a batch, optional
         Segment only pixels where it is not 0: the others belong to no superpixel, and add to none. `n_segments` is still of the
         whole picture. It is where the image is. Not for a list.
+    prior : ndarray of integers, shape (h, w), or (N, h, w) for a batch, optional
+        A label map from elsewhere, as of a network, of any size: column x of W has sample floor((2x + 1) w / 2W), rows
+        likewise. No superpixel has pixels of two of its numbers, and pieces below `min_region` join none of another;
+        `n_regions` below the number of its connected areas merges areas last. Only whether numbers are equal counts; they are
+        of 32 bits with a sign. Past 65535 labels the last areas have 65535. Needs `connectivity`. Not on a device, and not for
+        a list.
+    prior_cuts : bool
+        Superpixels end where the prior's areas do. False is for one that is coarser than the picture: superpixels keep their
+        own outlines, each is of the area that most of its pixels have, and `merge` and `n_regions` alone stay within areas.
     progress : bool or callable
         True shows a bar for the images of a batch or list, tqdm's where that is installed; a callable gets the number of images
         that are done and of all, some times a second, on this thread. Ctrl-C and what it raises end the call between images;
@@ -401,7 +423,7 @@ def lsc(
     Raises
     ------
     TypeError
-        `image`, `out` or `mask` of another type or dtype, or a masked array.
+        `image`, `out`, `mask` or `prior` of another type or dtype, or a masked array.
     ValueError
         A shape, the layout of `out`, a parameter out of range, a value of `image` that is no number, or without `data_range` a
         float that is not in [0, 1]; outside of the mask any value is taken.
@@ -446,7 +468,7 @@ def lsc(
         values = _with_others("lsc", values, other)
     return _native.segment(
         "lsc", image, values, order, threads, start_label, out, mask, stream, check,
-        data_range, bands, channel_axis, progress,
+        data_range, bands, channel_axis, progress, prior, prior_cuts,
     )  # fmt: skip
 
 
@@ -476,6 +498,8 @@ def quickshift(
     start_label: int = 0,
     out: _np.ndarray | None = None,
     mask: _np.ndarray | None = None,
+    prior: _np.ndarray | None = None,
+    prior_cuts: bool = True,
     progress: bool | _Callable[[int, int], object] = False,
     stream: object = None,
     check: bool = False,
@@ -560,6 +584,15 @@ def quickshift(
     mask : ndarray of bool or uint8, shape (H, W), or (N, H, W) for a batch, optional
         Segment only pixels where it is not 0: the others belong to no superpixel, and add to none. `n_segments` is still of the
         whole picture. It is where the image is. Not for a list.
+    prior : ndarray of integers, shape (h, w), or (N, h, w) for a batch, optional
+        A label map from elsewhere, as of a network, of any size: column x of W has sample floor((2x + 1) w / 2W), rows
+        likewise. No superpixel has pixels of two of its numbers, and pieces below `min_region` join none of another;
+        `n_regions` below the number of its connected areas merges areas last. Only whether numbers are equal counts; they are
+        of 32 bits with a sign. Past 65535 labels the last areas have 65535. Needs `connectivity`. Not on a device, and not for
+        a list.
+    prior_cuts : bool
+        Superpixels end where the prior's areas do. False is for one that is coarser than the picture: superpixels keep their
+        own outlines, each is of the area that most of its pixels have, and `merge` and `n_regions` alone stay within areas.
     progress : bool or callable
         True shows a bar for the images of a batch or list, tqdm's where that is installed; a callable gets the number of images
         that are done and of all, some times a second, on this thread. Ctrl-C and what it raises end the call between images;
@@ -584,7 +617,7 @@ def quickshift(
     Raises
     ------
     TypeError
-        `image`, `out` or `mask` of another type or dtype, or a masked array.
+        `image`, `out`, `mask` or `prior` of another type or dtype, or a masked array.
     ValueError
         A shape, the layout of `out`, a parameter out of range, a value of `image` that is no number, or without `data_range` a
         float that is not in [0, 1]; outside of the mask any value is taken.
@@ -630,7 +663,7 @@ def quickshift(
         values = _with_others("quickshift", values, other)
     return _native.segment(
         "quickshift", image, values, order, threads, start_label, out, mask, stream, check,
-        data_range, bands, channel_axis, progress,
+        data_range, bands, channel_axis, progress, prior, prior_cuts,
     )  # fmt: skip
 
 
@@ -660,6 +693,8 @@ def snic(
     start_label: int = 0,
     out: _np.ndarray | None = None,
     mask: _np.ndarray | None = None,
+    prior: _np.ndarray | None = None,
+    prior_cuts: bool = True,
     progress: bool | _Callable[[int, int], object] = False,
     **other: object,
 ) -> _np.ndarray | list[_np.ndarray]:
@@ -745,6 +780,15 @@ def snic(
     mask : ndarray of bool or uint8, shape (H, W), or (N, H, W) for a batch, optional
         Segment only pixels where it is not 0: the others belong to no superpixel, and add to none. `n_segments` is still of the
         whole picture. It is where the image is. Not for a list.
+    prior : ndarray of integers, shape (h, w), or (N, h, w) for a batch, optional
+        A label map from elsewhere, as of a network, of any size: column x of W has sample floor((2x + 1) w / 2W), rows
+        likewise. No superpixel has pixels of two of its numbers, and pieces below `min_region` join none of another;
+        `n_regions` below the number of its connected areas merges areas last. Only whether numbers are equal counts; they are
+        of 32 bits with a sign. Past 65535 labels the last areas have 65535. Needs `connectivity`. Not on a device, and not for
+        a list.
+    prior_cuts : bool
+        Superpixels end where the prior's areas do. False is for one that is coarser than the picture: superpixels keep their
+        own outlines, each is of the area that most of its pixels have, and `merge` and `n_regions` alone stay within areas.
     progress : bool or callable
         True shows a bar for the images of a batch or list, tqdm's where that is installed; a callable gets the number of images
         that are done and of all, some times a second, on this thread. Ctrl-C and what it raises end the call between images;
@@ -761,7 +805,7 @@ def snic(
     Raises
     ------
     TypeError
-        `image`, `out` or `mask` of another type or dtype, or a masked array.
+        `image`, `out`, `mask` or `prior` of another type or dtype, or a masked array.
     ValueError
         A shape, the layout of `out`, a parameter out of range, a value of `image` that is no number, or without `data_range` a
         float that is not in [0, 1]; outside of the mask any value is taken.
@@ -809,5 +853,5 @@ def snic(
         values = _with_others("snic", values, other)
     return _native.segment(
         "snic", image, values, order, threads, start_label, out, mask, None, False,
-        data_range, bands, channel_axis, progress,
+        data_range, bands, channel_axis, progress, prior, prior_cuts,
     )  # fmt: skip

@@ -20,6 +20,7 @@ _Order = Literal["rgb", "bgr"]
 _Image = NDArray[np.integer[Any] | np.floating[Any]]
 _Labels = NDArray[np.integer[Any]]
 _Mask = NDArray[np.bool_] | NDArray[np.uint8]
+_Prior = NDArray[np.integer[Any]] | NDArray[np.bool_]
 
 # Drawings are of the picture's type.
 _LabelT = TypeVar("_LabelT", bound=np.integer[Any])
@@ -246,6 +247,8 @@ def segment(
     bands: object = None,
     channel_axis: object = None,
     progress: object = None,
+    prior: object = None,
+    prior_cuts: bool = True,
 ) -> object: ...
 
 # Callers have the types: `_images.pyi`.
@@ -351,6 +354,8 @@ class Segmenter(Generic[_ArrayT]):
         start_label: Literal[0] = 0,
         check: bool = False,
         progress: bool | Callable[[int, int], object] = False,
+        prior: _Prior | None = None,
+        prior_cuts: bool = True,
     ) -> NDArray[np.uint16] | NDArray[np.uint32]: ...
     @overload
     def segment(
@@ -363,6 +368,8 @@ class Segmenter(Generic[_ArrayT]):
         start_label: Literal[0] = 0,
         check: bool = False,
         progress: bool | Callable[[int, int], object] = False,
+        prior: _Prior | None = None,
+        prior_cuts: bool = True,
     ) -> _MapT: ...
     @overload
     def segment(
@@ -375,6 +382,8 @@ class Segmenter(Generic[_ArrayT]):
         start_label: int = 0,
         check: bool = False,
         progress: bool | Callable[[int, int], object] = False,
+        prior: _Prior | None = None,
+        prior_cuts: bool = True,
     ) -> NDArray[np.int32]: ...
     @overload
     def segment(
@@ -387,6 +396,8 @@ class Segmenter(Generic[_ArrayT]):
         start_label: int = 0,
         check: bool = False,
         progress: bool | Callable[[int, int], object] = False,
+        prior: _Prior | None = None,
+        prior_cuts: bool = True,
     ) -> NDArray[np.int32]: ...
     @overload
     def segment(
@@ -399,6 +410,8 @@ class Segmenter(Generic[_ArrayT]):
         start_label: int,
         check: bool = False,
         progress: bool | Callable[[int, int], object] = False,
+        prior: _Prior | None = None,
+        prior_cuts: bool = True,
     ) -> NDArray[np.int32]: ...
     # In the host's memory; on a device where an annotation says so.
     @overload
@@ -412,6 +425,8 @@ class Segmenter(Generic[_ArrayT]):
         start_label: int = 0,
         check: bool = False,
         progress: bool | Callable[[int, int], object] = False,
+        prior: _Prior | _OnDevice | None = None,
+        prior_cuts: bool = True,
     ) -> _OutT: ...
     @overload
     def segment(
@@ -424,6 +439,8 @@ class Segmenter(Generic[_ArrayT]):
         start_label: int = 0,
         check: bool = False,
         progress: bool | Callable[[int, int], object] = False,
+        prior: _Prior | _OnDevice | None = None,
+        prior_cuts: bool = True,
     ) -> _TensorT: ...
     @overload
     def segment(
@@ -436,6 +453,8 @@ class Segmenter(Generic[_ArrayT]):
         start_label: int = 0,
         check: bool = False,
         progress: bool | Callable[[int, int], object] = False,
+        prior: _Prior | _OnDevice | None = None,
+        prior_cuts: bool = True,
     ) -> _ApiT: ...
     @overload
     def segment(
@@ -448,6 +467,8 @@ class Segmenter(Generic[_ArrayT]):
         start_label: Literal[0] = 0,
         check: bool = False,
         progress: bool | Callable[[int, int], object] = False,
+        prior: _Prior | None = None,
+        prior_cuts: bool = True,
     ) -> NDArray[np.uint16] | NDArray[np.uint32]: ...
     @overload
     def segment(
@@ -460,6 +481,8 @@ class Segmenter(Generic[_ArrayT]):
         start_label: Literal[0] = 0,
         check: bool = False,
         progress: bool | Callable[[int, int], object] = False,
+        prior: _Prior | None = None,
+        prior_cuts: bool = True,
     ) -> _MapT: ...
     @overload
     def segment(
@@ -472,6 +495,8 @@ class Segmenter(Generic[_ArrayT]):
         start_label: int = 0,
         check: bool = False,
         progress: bool | Callable[[int, int], object] = False,
+        prior: _Prior | None = None,
+        prior_cuts: bool = True,
     ) -> NDArray[np.int32]: ...
     @overload
     def segment(
@@ -484,6 +509,8 @@ class Segmenter(Generic[_ArrayT]):
         start_label: int = 0,
         check: bool = False,
         progress: bool | Callable[[int, int], object] = False,
+        prior: _Prior | None = None,
+        prior_cuts: bool = True,
     ) -> NDArray[np.int32]: ...
     @overload
     def segment(
@@ -496,6 +523,8 @@ class Segmenter(Generic[_ArrayT]):
         start_label: int,
         check: bool = False,
         progress: bool | Callable[[int, int], object] = False,
+        prior: _Prior | None = None,
+        prior_cuts: bool = True,
     ) -> NDArray[np.int32]: ...
     @overload
     def segment(
@@ -508,6 +537,8 @@ class Segmenter(Generic[_ArrayT]):
         start_label: int = 0,
         check: bool = False,
         progress: bool | Callable[[int, int], object] = False,
+        prior: _Prior | _OnDevice | None = None,
+        prior_cuts: bool = True,
     ) -> _KeptT: ...
     @overload
     def segment(
@@ -520,6 +551,8 @@ class Segmenter(Generic[_ArrayT]):
         start_label: int = 0,
         check: bool = False,
         progress: bool | Callable[[int, int], object] = False,
+        prior: _Prior | _OnDevice | None = None,
+        prior_cuts: bool = True,
     ) -> _OnDeviceT: ...
     @overload
     def segment(
@@ -532,6 +565,8 @@ class Segmenter(Generic[_ArrayT]):
         start_label: int = 0,
         check: bool = False,
         progress: bool | Callable[[int, int], object] = False,
+        prior: None = None,
+        prior_cuts: bool = True,
     ) -> DeviceArray: ...
     @overload
     def segment(
@@ -544,6 +579,8 @@ class Segmenter(Generic[_ArrayT]):
         start_label: int = 0,
         check: bool = False,
         progress: bool | Callable[[int, int], object] = False,
+        prior: None = None,
+        prior_cuts: bool = True,
     ) -> _OnDeviceT: ...
     @property
     def effective_parameters(self) -> dict[str, Any]: ...

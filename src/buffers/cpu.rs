@@ -55,6 +55,9 @@ pub struct FrameBuffers {
     /// The cluster of each pixel, named by one of its pixels; rows without padding. Empty where clusters are cells of
     /// the grid, which the label plane holds.
     pub(crate) clusters: Array<u32>,
+    /// The area of each pixel in the frame's prior, and of each region; rows without padding. Empty for a frame without one.
+    pub(crate) prior: Array<u32>,
+    pub(crate) areas: Array<u32>,
     /// State from frame to frame, in temporal mode.
     pub(crate) temporal: Option<Box<State>>,
     /// Number of regions.
@@ -80,14 +83,43 @@ impl FrameBuffers {
         let state = |temporal| State::new(cpu, plan, temporal).map(Box::new);
         let temporal = plan.temporal.as_ref().map(state).transpose()?;
         let (sums, merges, means) = (Array::new(), Array::new(), Array::new());
+        let (prior, areas) = (Array::new(), Array::new());
         let (wants_samples, has_samples) = (false, false);
-        Ok(Self { features, clusters, temporal, count: 0, sums, wants_samples, has_samples, merges, means })
+        Ok(Self {
+            features,
+            clusters,
+            prior,
+            areas,
+            temporal,
+            count: 0,
+            sums,
+            wants_samples,
+            has_samples,
+            merges,
+            means,
+        })
     }
 
     /// Discards the sums of regions, whose labels have changed.
     pub(crate) fn clear_sums(&mut self) {
         self.sums.clear();
         self.has_samples = false;
+    }
+
+    /// Gives regions that earlier ones became a part of the area of the first of these. `labels` has the later label of each; later
+    /// ones are numbered in the order of their first part.
+    pub(crate) fn relabel_areas(&mut self, labels: &[u16]) {
+        if self.areas.is_empty() {
+            return;
+        }
+        let mut next = 0;
+        for (part, &label) in labels.iter().enumerate() {
+            if usize::from(label) == next {
+                self.areas[next] = self.areas[part];
+                next += 1;
+            }
+        }
+        self.areas.truncate(next);
     }
 
     /// Track id of a region; without temporal mode, its label.

@@ -14,6 +14,7 @@ use super::cuda::{CudaBackend, CudaEngine, DeviceContext, Pending};
 use super::mask::Counted;
 use super::settings::Settings;
 use super::task::{FrameResults, Stream, Task};
+use crate::mask::PriorPlane;
 
 /// State of a frame after [`ActiveEngine::run`].
 // Moved once or twice a frame; a box would be one more allocation instead.
@@ -139,9 +140,10 @@ impl ActiveEngine {
         stream: &Stream,
         task: Task,
         counted: Counted<'_>,
+        prior: Option<&PriorPlane>,
     ) -> Result<Progress, Failure> {
         match self {
-            Self::Cpu(on) => on.run(buffer, stream, task, counted).map(Progress::Done),
+            Self::Cpu(on) => on.run(buffer, stream, task, counted, prior).map(Progress::Done),
             Self::Device(on) => on.start(buffer, stream, task, counted).map(Progress::Started),
         }
     }

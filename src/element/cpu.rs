@@ -9,6 +9,7 @@ use crate::cpu::memory::{self, Array};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::image::{Frame, Labels};
+use crate::mask::PriorPlane;
 use crate::meta;
 use crate::plan::Plan;
 use crate::regions::Regions;
@@ -47,10 +48,12 @@ impl CpuEngine {
         stream: &Stream,
         task: Task,
         mut counted: Counted<'_>,
+        prior: Option<&PriorPlane>,
     ) -> Result<FrameResults, Failure> {
         let Self { engine, kept, scratch } = self;
-        let mut run =
-            |labels: &mut Labels<'_>| segment(engine, kept, buffer, &stream.info, labels, task, &mut counted);
+        let mut run = |labels: &mut Labels<'_>| {
+            segment(engine, kept, buffer, &stream.info, labels, task, (&mut counted, prior))
+        };
         if !task.labels {
             let geometry = stream.frame.geometry;
             memory::resize(scratch, "label map", geometry.pixels(), 0).map_err(library_error)?;
@@ -108,18 +111,20 @@ fn segment(
     info: &gst_video::VideoInfo,
     labels: &mut Labels<'_>,
     task: Task,
-    counted: &mut Counted<'_>,
+    (counted, prior): (&mut Counted<'_>, Option<&PriorPlane>),
 ) -> Result<(), Failure> {
     let layout = engine.plan().frame;
     if let Some(drawing) = task.drawing {
         let mut map = DrawMap::new(buffer, info, layout)?;
         let mut frame = map.frame_mut()?;
         let readable = masked(frame.as_frame(), counted).map_err(library_error)?;
+        let readable = prior.map_or(Ok(readable), |prior| prior.on(readable)).map_err(library_error)?;
         engine.submit(&readable, labels, task.outputs).map_err(library_error)?;
         engine.draw(&mut frame, labels, &drawing).map_err(library_error)?;
     } else {
         let map = ReadMap::new(buffer, info, layout)?;
         let frame = masked(map.frame()?, counted).map_err(library_error)?;
+        let frame = prior.map_or(Ok(frame), |prior| prior.on(frame)).map_err(library_error)?;
         engine.submit(&frame, labels, task.outputs).map_err(library_error)?;
     }
     Ok(engine.keep(task.labels, kept).map_err(library_error)?)

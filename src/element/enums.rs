@@ -92,6 +92,12 @@ gobject_enum!("GstSuperpixelMaskMissing", "MaskMissing", "The mask of a frame th
     Last, "last", "Last: that of the last frame which had one; before the first, every pixel counts";
 });
 
+gobject_enum!("GstSuperpixelPrior", "Prior", "The source of the areas that no region leaves.", Prior {
+    None, "none", "None: the frame is one area";
+    Segmentation, "segmentation", "Segmentation: the values of the segmentation that an earlier element has attached as analytics metadata, with \
+                                   GStreamer 1.26 or newer; a frame without one is one area";
+});
+
 impl Analytics {
     /// The metadata to attach, if any.
     pub(super) fn detail(self) -> Option<Detail> {
@@ -139,4 +145,4 @@ macro_rules! enums {
         }
     };
 }
-enums!(Algorithm, Backend, ColorSpace, MergeRule, Overlay, Analytics, Mask, MaskMissing);
+enums!(Algorithm, Backend, ColorSpace, MergeRule, Overlay, Analytics, Mask, MaskMissing, Prior);

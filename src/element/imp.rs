@@ -112,6 +112,15 @@ impl Superpixel {
         );
     }
 
+    /// Posts a warning that the prior of a frame cannot be used, with the reason.
+    pub(super) fn warn_of_prior(&self, reason: &str) {
+        gst::element_imp_warning!(
+            self,
+            gst::StreamError::Format,
+            ("A prior cannot be used: {reason}; such frames are segmented without one, and this is said once")
+        );
+    }
+
     /// Sets controlled properties to their values at a stream time, all at once, because values on the way from one
     /// combination to another may be invalid together.
     fn sync_controlled(&self, time: gst::ClockTime) {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MPL-2.0
-//! The mask of a frame: from the frame's alpha, from metadata that earlier elements have attached, or from a property.
+//! The mask of a frame: from the frame's alpha, from metadata that earlier elements have attached, or from a property. And its prior,
+//! from such metadata.
 
 use crate::analytics;
 use crate::error::Result;
 use crate::image::{Channel, FrameInfo, Geometry};
-use crate::mask::{MaskPlane, SampleKind, ValuePlane, Values};
+use crate::mask::{MaskPlane, Place, PriorPlane, SampleKind, ValuePlane, Values};
 use crate::meta;
 use crate::video_map::{Reason, VideoMap};
 
-use super::enums::{Mask, MaskMissing};
+use super::enums::{Mask, MaskMissing, Prior};
 use super::mask_settings::MaskSettings;
 
 /// The pixels of a frame that count.
@@ -126,22 +127,63 @@ impl Masks {
         geometry: Geometry,
         values: &Values,
     ) -> Result<Option<Lack>> {
-        if let Some(reason) = analytics::unavailable() {
-            let reason = format!("it needs the analytics library of GStreamer 1.26 or newer: {reason}");
-            return Ok(Some(Lack::Bad(reason)));
+        with_segmentation(buffer, |plane, place| self.plane.set_values(geometry, plane, place, values))
+    }
+}
+
+/// Makes the priors of a stream's frames, in memory that is used again.
+#[derive(Default)]
+pub(super) struct Priors {
+    plane: PriorPlane,
+    warned: bool,
+}
+
+impl Priors {
+    /// Finds the prior of a frame, if it has one. Of the first that cannot be used it also says why.
+    ///
+    /// # Errors
+    ///
+    /// No memory for it.
+    pub(super) fn of(
+        &mut self,
+        buffer: &gst::BufferRef,
+        frame: FrameInfo,
+        source: Prior,
+    ) -> Result<(Option<&PriorPlane>, Option<Reason>)> {
+        if source == Prior::None {
+            return Ok((None, None));
         }
-        let Some((mask, place)) = analytics::last_segmentation(buffer) else { return Ok(Some(Lack::None)) };
-        match described(&mask) {
-            Ok((info, samples, kind)) => match map(&mask, &info, samples, kind) {
-                Ok(map) => {
-                    let (bytes, stride) = (map.slices()[0], map.strides()[0]);
-                    let plane = ValuePlane { bytes, stride, geometry: samples, kind };
-                    self.plane.set_values(geometry, plane, place, values).map(|()| None)
-                }
-                Err(reason) => Ok(Some(Lack::Bad(reason))),
-            },
+        let plane = &mut self.plane;
+        match with_segmentation(buffer, |values, place| plane.set(frame.geometry, values, place))? {
+            None => Ok((Some(plane), None)),
+            Some(Lack::Bad(reason)) if !self.warned => {
+                self.warned = true;
+                Ok((None, Some(reason)))
+            }
+            Some(_) => Ok((None, None)),
+        }
+    }
+}
+
+/// Gives the plane of the segmentation that the metadata has last to `take`, with its place in the frame.
+fn with_segmentation(
+    buffer: &gst::BufferRef,
+    take: impl FnOnce(ValuePlane<'_>, Place) -> Result<()>,
+) -> Result<Option<Lack>> {
+    if let Some(reason) = analytics::unavailable() {
+        let reason = format!("it needs the analytics library of GStreamer 1.26 or newer: {reason}");
+        return Ok(Some(Lack::Bad(reason)));
+    }
+    let Some((mask, place)) = analytics::last_segmentation(buffer) else { return Ok(Some(Lack::None)) };
+    match described(&mask) {
+        Ok((info, samples, kind)) => match map(&mask, &info, samples, kind) {
+            Ok(map) => {
+                let (bytes, stride) = (map.slices()[0], map.strides()[0]);
+                take(ValuePlane { bytes, stride, geometry: samples, kind }, place).map(|()| None)
+            }
             Err(reason) => Ok(Some(Lack::Bad(reason))),
-        }
+        },
+        Err(reason) => Ok(Some(Lack::Bad(reason))),
     }
 }
 

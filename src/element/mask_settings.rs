@@ -1,15 +1,28 @@
 // SPDX-License-Identifier: MPL-2.0
-//! The parameters of the element that say which pixels of a frame count.
+//! The parameters of the element that say which pixels of a frame count, and which areas no region leaves.
 
 use std::sync::{Arc, LazyLock};
 
 use crate::mask::{self, Place, Values};
 use crate::parameter::{About, Range, parameters};
 
-use super::enums::{Mask, MaskMissing};
+use super::enums::{Mask, MaskMissing, Prior};
 
 const MASK: About =
     About::new("mask", "Mask", "", "Which pixels count: others belong to no region, and have label 65535");
+const PRIOR: About = About::new(
+    "prior",
+    "Prior",
+    "",
+    "Areas that no region leaves, but for {regions} below their number; on the CPU only, and with {connectivity=true}",
+);
+const PRIOR_CUTS: About = About::new(
+    "prior-cuts",
+    "Prior cuts",
+    "",
+    "With {prior=segmentation}: regions end where its areas do; off: superpixels keep their outlines and each is of the area that most of its pixels have, \
+     so that only merging stays within areas, as a coarse prior needs",
+);
 const MASK_MISSING: About = About::new(
     "mask-missing",
     "Missing mask",
@@ -61,12 +74,18 @@ pub(super) struct MaskSettings {
     /// With commas between them.
     roi_types: Arc<str>,
     pub rectangle: Option<Place>,
+    /// Source of the areas that no region leaves.
+    pub prior: Prior,
+    /// True if regions end where the areas do.
+    pub prior_cuts: bool,
 }
 
 parameters!(MaskSettings {
     choice MASK => source: Mask;
     choice MASK_MISSING => missing: MaskMissing;
     whole MASK_ALPHA => least_alpha;
+    choice PRIOR => prior: Prior;
+    switch PRIOR_CUTS => prior_cuts;
 });
 
 impl Default for MaskSettings {
@@ -79,6 +98,8 @@ impl Default for MaskSettings {
             values: ALL_BUT_0.clone(),
             roi_types: "".into(),
             rectangle: None,
+            prior: Prior::None,
+            prior_cuts: true,
         }
     }
 }

@@ -16,7 +16,7 @@ use super::frame;
 use super::heap;
 use super::imp::Superpixel;
 use super::log::CAT;
-use super::mask::Masks;
+use super::mask::{Masks, Priors};
 use super::settings::{Settings, cpu_only};
 use super::task::{FrameResults, Made, Stream, Task, advised, library_error};
 use crate::analytics;
@@ -63,6 +63,7 @@ pub(super) struct State {
     /// Writer of standard metadata.
     pub analytics: analytics::Writer,
     pub masks: Masks,
+    pub priors: Priors,
     /// The last frame, for the events of the next.
     pub events: Events,
     pub warned_of_step: bool,
@@ -80,6 +81,7 @@ impl State {
             next_id: 1,
             analytics: analytics::Writer::default(),
             masks: Masks::default(),
+            priors: Priors::default(),
             events: Events::default(),
             warned_of_step: false,
             warned_of_objects: false,
@@ -297,12 +299,16 @@ impl Superpixel {
             }
         }
         state.note_time(buffer);
-        let State { engine: Some((params, engine)), stream: Some(stream), masks, .. } = state else {
+        let State { engine: Some((params, engine)), stream: Some(stream), masks, priors, .. } = state else {
             return Err(restart().into());
         };
         let (counted, reason) = masks.of(buffer, frame, &settings.mask).map_err(library_error)?;
         if let Some(reason) = reason {
             self.warn_of_mask(&reason);
+        }
+        let (prior, reason) = priors.of(buffer, frame, settings.mask.prior).map_err(library_error)?;
+        if let Some(reason) = reason {
+            self.warn_of_prior(&reason);
         }
         let made = Made {
             algo: params.algorithm.nick(),
@@ -313,7 +319,7 @@ impl Superpixel {
             is_first: flushed || discontinuous,
             began,
         };
-        match engine.run(buffer, stream, task, counted)? {
+        match engine.run(buffer, stream, task, counted, prior)? {
             Progress::Done(found) => {
                 self.attach(state, buffer, found, made)?;
                 if let Some((_, engine)) = &state.engine {

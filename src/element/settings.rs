@@ -14,7 +14,7 @@ use crate::params::{
 use crate::post::{abstraction, hierarchy};
 
 use super::cuda::DeviceSettings;
-use super::enums::{self, Analytics, Backend, Mask, Overlay};
+use super::enums::{self, Analytics, Backend, Mask, Overlay, Prior};
 use super::mask_settings::{MaskSettings, TEXTS};
 
 const BACKEND: About = About::new(
@@ -159,8 +159,9 @@ impl Settings {
         let params = self.library.params();
         // Without the metadata nobody could read a list of merges.
         let levels = self.labels && params.hierarchy.levels;
-        let masked = self.mask.source != Mask::None;
-        Params { hierarchy: hierarchy::Params { levels, ..params.hierarchy }, masked, ..params }
+        let (masked, prior) = (self.mask.source != Mask::None, self.mask.prior != Prior::None);
+        let hierarchy = hierarchy::Params { levels, ..params.hierarchy };
+        Params { hierarchy, masked, prior, prior_cuts: self.mask.prior_cuts, ..params }
     }
 
     /// Checks that all values go together, with `backend` as it is at start.
@@ -304,5 +305,6 @@ fn to_gobject(kind: Option<&Kind>, value: Value) -> Option<glib::Value> {
 /// Why a device cannot do what is wanted, and what to do.
 pub(super) fn cpu_only(params: &Params) -> String {
     let nick = params.algorithm.algorithm().nick();
-    format!("algo={nick} runs on the CPU only; set backend=cpu or backend=auto")
+    let what = if params.prior { "prior".into() } else { format!("algo={nick}") };
+    format!("{what} runs on the CPU only; set backend=cpu or backend=auto")
 }

@@ -4,16 +4,17 @@
 use rayon::iter::Either;
 use rayon::prelude::*;
 
-use super::{FrameInfo, Geometry, MOST_PLANES, check_rows};
+use super::{FrameInfo, Geometry, MOST_PLANES, Prior, check_rows};
 use crate::error::Result;
 
-/// A readable frame: up to four planes, each with its own stride in bytes, and optionally a mask.
+/// A readable frame: up to four planes, each with its own stride in bytes, and optionally a mask and a prior.
 #[derive(Debug, Clone, Copy)]
 pub struct Frame<'a> {
     info: FrameInfo,
     planes: [&'a [u8]; MOST_PLANES],
     strides: [usize; MOST_PLANES],
     mask: Option<Mask<'a>>,
+    prior: Option<Prior<'a>>,
 }
 
 /// A mask: one byte per pixel, nonzero inside.
@@ -53,7 +54,8 @@ impl<'a> Frame<'a> {
     ///
     /// [`Error::Plane`](crate::error::Error::Plane) or [`Error::Stride`](crate::error::Error::Stride) where a plane or a stride is too short.
     pub fn new(info: FrameInfo, planes: &[&'a [u8]], strides: &[usize]) -> Result<Self> {
-        let mut frame = Self { info, planes: [&[]; MOST_PLANES], strides: [0; MOST_PLANES], mask: None };
+        let mut frame =
+            Self { info, planes: [&[]; MOST_PLANES], strides: [0; MOST_PLANES], mask: None, prior: None };
         for (i, (&plane, &stride)) in planes.iter().zip(strides).take(MOST_PLANES).enumerate() {
             (frame.planes[i], frame.strides[i]) = (plane, stride);
         }
@@ -78,6 +80,16 @@ impl<'a> Frame<'a> {
     /// The mask, if there is one; without, all pixels are inside.
     pub(crate) fn mask(&self) -> Option<Mask<'a>> {
         self.mask
+    }
+
+    /// Adds areas that no region leaves, see [`Params::prior`](crate::params::Params::prior).
+    pub fn with_prior(self, prior: Prior<'a>) -> Self {
+        Self { prior: Some(prior), ..self }
+    }
+
+    /// The prior, if there is one; without, the frame is one area.
+    pub(crate) fn prior(&self) -> Option<Prior<'a>> {
+        self.prior
     }
 
     /// Size and format.
@@ -135,6 +147,7 @@ impl<'a> FrameMut<'a> {
             planes: self.planes.each_ref().map(|plane| &**plane),
             strides: self.strides,
             mask: None,
+            prior: None,
         }
     }
 

@@ -5,6 +5,7 @@ mod codes;
 mod format;
 mod frame;
 mod labels;
+mod prior;
 
 use std::fmt;
 
@@ -16,6 +17,7 @@ pub(crate) use frame::{Band, Mask, RowPair};
 pub use frame::{Frame, FrameMut};
 pub(crate) use labels::LabelBand;
 pub use labels::{Labels, NO_LABEL};
+pub use prior::{Prior, PriorSamples};
 
 /// Largest width and height in px.
 pub const MAX_SIDE: u32 = 16384;

@@ -10,6 +10,7 @@ use crate::color::{COLORS, ColorTables, OUTSIDE, Yuv};
 use crate::cpu::Cpu;
 use crate::cpu::chunk;
 use crate::cpu::level::by_level;
+use crate::cpu::memory;
 use crate::error::{Error, Result};
 use crate::image::{Family, Frame, FrameInfo, Geometry, Mask, PixelFormat, RowCodes};
 use crate::plan::Plan;
@@ -197,7 +198,15 @@ impl backend::Ingest<Cpu> for Ingest {
         let Geometry { width, height } = self.info.geometry;
         let (width, height) = (width as usize, height as usize);
         let cpu = self.cpu.clone();
+        buffers.prior.clear();
+        if frame.prior().is_some() {
+            memory::resize(&mut buffers.prior, "prior", width * height, 0)?;
+        }
         cpu.run(|| {
+            if let Some(prior) = frame.prior() {
+                let rows = buffers.prior.par_chunks_mut(width).with_min_len(ROWS).enumerate();
+                rows.for_each(|(y, row)| prior.write_row(self.info.geometry, y, row));
+            }
             if let Some(stretch) = &mut self.stretch {
                 let follows = buffers.temporal.as_ref().is_some_and(|state| state.is_warm());
                 let range = stretch.find(frame, follows);

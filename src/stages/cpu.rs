@@ -135,6 +135,9 @@ impl Backend for Cpu {
         if frame.mask().is_some() && !plan.masked {
             return Err(Error::Mask);
         }
+        if frame.prior().is_some() && !plan.prior {
+            return Err(Error::Prior);
+        }
         labels.check(plan.frame.geometry)
     }
 

@@ -184,6 +184,10 @@ impl Backend for Cuda {
                 }
             };
         }
+        if plan.prior {
+            let reason = "priors are for the CPU only; make the engine on it".into();
+            return Err(Error::Backend { backend: "cuda", reason });
+        }
         let (sums_words, carried_words) = algorithms!(words);
         FrameBuffers::new(self, plan, sums_words, carried_words)
     }

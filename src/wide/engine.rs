@@ -113,7 +113,7 @@ impl<B: Backend> Engine<B> {
         }
         look()?;
         let Self { cpu, clusters, regions, colors, .. } = self;
-        Ok(Cpu::run(cpu, || regions.find(clusters, &colors.features, labels, stride))?)
+        Ok(Cpu::run(cpu, || regions.find(clusters, colors, labels, stride))?)
     }
 
     fn check(&self, frame: &Frame<'_>) -> Result<()> {
@@ -121,6 +121,9 @@ impl<B: Backend> Engine<B> {
         self.plan.whole.frame.check(frame.info())?;
         if frame.mask().is_some() && !self.plan.whole.masked {
             return Err(Error::Mask);
+        }
+        if frame.prior().is_some() && !self.plan.whole.prior {
+            return Err(Error::Prior);
         }
         Ok(())
     }

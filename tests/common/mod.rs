@@ -8,7 +8,7 @@ use gst::prelude::*;
 use gst_video::prelude::*;
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::engine::Engine;
-use gstsuperpixel::image::{Frame, FrameInfo, FrameMut, Geometry, Labels, PixelFormat, YuvMatrix};
+use gstsuperpixel::image::{Frame, FrameInfo, FrameMut, Geometry, Labels, PixelFormat, Prior, YuvMatrix};
 use gstsuperpixel::params::{Drawing, Outputs, Params};
 use gstsuperpixel::plan::Plan;
 use gstsuperpixel::regions::Regions;
@@ -177,6 +177,20 @@ pub fn library_on(
     outputs: Outputs,
     mask: Option<&[u8]>,
 ) -> Answer {
+    library_in(engine, buffer, info, drawing, outputs, mask, None)
+}
+
+/// The same with a prior.
+#[allow(clippy::too_many_arguments)]
+pub fn library_in(
+    engine: &mut Engine<Cpu>,
+    buffer: &gst::BufferRef,
+    info: &gst_video::VideoInfo,
+    drawing: Option<&Drawing>,
+    outputs: Outputs,
+    mask: Option<&[u8]>,
+    prior: Option<Prior<'_>>,
+) -> Answer {
     let frame = engine.plan().frame();
     let meta = buffer.meta::<gst_video::VideoMeta>();
     let shapes: Vec<_> = frame.format.planes(frame.geometry).collect();
@@ -198,6 +212,7 @@ pub fn library_on(
         Some(mask) => readable.with_mask(mask, frame.geometry.width() as usize).expect("mask"),
         None => readable,
     };
+    let readable = prior.map_or(readable, |prior| readable.with_prior(prior));
     let regions = engine.segment(&readable, &mut plane, outputs).expect("segment").clone();
     if let Some(drawing) = drawing {
         let mut rest = drawn.as_mut_slice();

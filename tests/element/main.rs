@@ -25,6 +25,7 @@ mod meta;
 #[cfg(unix)]
 mod outputs;
 mod pipelines;
+mod priors;
 mod robustness;
 mod streams;
 mod superpixel;

@@ -170,7 +170,7 @@ fn a_mask_that_changes_keeps_track_ids() {
 }
 
 /// The mask of a segmentation: a buffer with a video meta.
-fn mask_buffer(format: &str, [width, height]: [u32; 2], value: impl Fn(u32, u32) -> u16) -> gst::Buffer {
+pub fn mask_buffer(format: &str, [width, height]: [u32; 2], value: impl Fn(u32, u32) -> u16) -> gst::Buffer {
     let wide = if format == "GRAY8" { 1 } else { 2 };
     let stride = wide * width as usize + 3;
     let mut bytes = vec![0x55; 7 + stride * height as usize];

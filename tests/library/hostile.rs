@@ -109,6 +109,8 @@ fn params() -> impl Strategy<Value = Params> {
                 temporal,
                 temporal_inertia,
                 masked,
+                prior: masked && temporal,
+                prior_cuts: connectivity,
                 stretch_gray16: masked,
                 algorithm,
             }
@@ -144,6 +146,7 @@ fn is_valid(params: &Params) -> bool {
         && within(hierarchy::REGIONS, params.hierarchy.regions)
         && within(hierarchy::COMPACTNESS, params.hierarchy.compactness)
         && (params.hierarchy.regions == 0 || params.merge.ratio <= 0.0)
+        && (params.connectivity || !params.prior)
         && within(refine::REFINE, params.refine.sweeps)
         && within(refine::SMOOTHNESS, params.refine.smoothness)
         && within(gstsuperpixel::temporal::INERTIA, params.temporal_inertia)

@@ -23,6 +23,7 @@ mod invariants;
 mod masks;
 mod merge;
 mod objects;
+mod priors;
 mod quality;
 mod refine;
 mod temporal;

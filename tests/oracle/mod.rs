@@ -334,7 +334,35 @@ pub fn connect_but<T: PartialEq>(
     labels: &[T],
     features: &[u32],
     min_region: u32,
+    kept: BTreeSet<usize>,
+) -> Vec<u16> {
+    connect_any(geometry, labels, features, min_region, kept, &[])
+}
+
+/// Connectivity within areas: each pixel has the number of its own.
+pub fn connect_in<T: PartialEq>(
+    geometry: Geometry,
+    labels: &[T],
+    features: &[u32],
+    min_region: u32,
+    areas: &[u32],
+) -> Vec<u16> {
+    let labels: Vec<_> = labels.iter().zip(areas).collect();
+    connect_any(geometry, &labels, features, min_region, BTreeSet::new(), areas)
+}
+
+/// True if two pixels are in one area, as all are where there are none.
+fn share(areas: &[u32], i: usize, j: usize) -> bool {
+    areas.is_empty() || areas[i] == areas[j]
+}
+
+fn connect_any<T: PartialEq>(
+    geometry: Geometry,
+    labels: &[T],
+    features: &[u32],
+    min_region: u32,
     mut kept: BTreeSet<usize>,
+    areas: &[u32],
 ) -> Vec<u16> {
     let (w, n) = (geometry.width() as usize, geometry.pixels());
     let mut root = components(geometry, labels);
@@ -354,7 +382,7 @@ pub fn connect_but<T: PartialEq>(
         let mut pick: BTreeMap<usize, (bool, u64, usize)> = BTreeMap::new();
         for i in 0..n {
             for j in neighbors(i, w, n).filter(|&j| root[j] != root[i] && small[root[i]]) {
-                if features[j] == OUTSIDE {
+                if features[j] == OUTSIDE || !share(areas, i, j) {
                     continue;
                 }
                 let (a, b) = (mean(root[i]), mean(root[j]));
@@ -515,6 +543,18 @@ pub fn merge(
     params: &merge::Params,
     quanta: f64,
 ) -> Vec<u16> {
+    merge_in(geometry, labels, features, params, quanta, &[])
+}
+
+/// The same within areas.
+pub fn merge_in(
+    geometry: Geometry,
+    labels: &[u16],
+    features: &[u32],
+    params: &merge::Params,
+    quanta: f64,
+    areas: &[u32],
+) -> Vec<u16> {
     let (w, n) = (geometry.width() as usize, geometry.pixels());
     let ratio = (f64::from(params.ratio).powi(2) * 256.0).round() as u128;
     let limit = (f64::from(params.max_distance) * quanta * 16.0).powi(2);
@@ -532,7 +572,7 @@ pub fn merge(
         let mut apart: BTreeMap<(u16, u16), u128> = BTreeMap::new();
         for i in 0..n {
             for j in neighbors(i, w, n).filter(|&j| labels[j] != labels[i]) {
-                if labels[i] == NO_LABEL || labels[j] == NO_LABEL {
+                if labels[i] == NO_LABEL || labels[j] == NO_LABEL || !share(areas, i, j) {
                     continue;
                 }
                 let (a, b) = (mean(labels[i]), mean(labels[j]));
@@ -576,6 +616,19 @@ pub fn hierarchy(
     quanta: f64,
     earlier: &BTreeMap<u16, u16>,
 ) -> (Vec<u16>, Vec<MergeStep>) {
+    hierarchy_in(geometry, labels, features, params, quanta, earlier, &[])
+}
+
+/// The same where pairs within areas come first, which are of a region's first pixel.
+pub fn hierarchy_in(
+    geometry: Geometry,
+    labels: &[u16],
+    features: &[u32],
+    params: &hierarchy::Params,
+    quanta: f64,
+    earlier: &BTreeMap<u16, u16>,
+    areas: &[u32],
+) -> (Vec<u16>, Vec<MergeStep>) {
     let (w, pixels) = (geometry.width() as usize, geometry.pixels());
     let side = pixels as f64 / 256.0;
     let place = (f64::from(params.compactness) * quanta).powi(2) / side;
@@ -601,6 +654,12 @@ pub fn hierarchy(
             edge[2] += u128::from(regions[0].is_some() && regions[0] == regions[1]);
         }
     }
+    let mut area: BTreeMap<u16, u32> = BTreeMap::new();
+    for (&label, &own) in labels.iter().zip(areas) {
+        area.entry(label).or_insert(own);
+    }
+    let (mut edges, mut later): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        edges.into_iter().partition(|((a, b), _)| area.get(a) == area.get(b));
     let n = sums.len();
     // The name of the region that each superpixel is in, and the largest height in it.
     let mut of: BTreeMap<u16, u16> = sums.keys().map(|&label| (label, label)).collect();
@@ -645,10 +704,11 @@ pub fn hierarchy(
                     joins.push((cost.max(highest[&i]).max(highest[&to]).max(least), round, i, to));
                 }
             }
-            if joins.is_empty() {
+            if joins.is_empty() && later.is_empty() {
                 stage = 0;
                 break;
             }
+            let done = joins.is_empty();
             open = 16 * joins.len() < sums.len();
             // A region goes where what it has joined goes.
             let into: BTreeMap<u16, u16> = joins.iter().map(|&(_, _, i, to)| (i, to)).collect();
@@ -672,6 +732,14 @@ pub fn hierarchy(
                 (0..3).for_each(|k| edge[k] += more[k]);
             }
             edges = fewer;
+            if done {
+                for ((i, j), more) in std::mem::take(&mut later) {
+                    let (i, j) = (of[&i].min(of[&j]), of[&i].max(of[&j]));
+                    let edge: &mut [u128; 3] = edges.entry((i, j)).or_default();
+                    (0..3).for_each(|k| edge[k] += more[k]);
+                }
+                least = merges.iter().map(|merge| merge.0).max().unwrap_or(0).max(least);
+            }
             of.values_mut().for_each(|name| *name = root(*name));
             let area = |name| sums[&root(name)].0;
             merges.extend(joins.iter().map(|&(height, round, i, to)| (height, round, i, to, area(i))));
@@ -679,7 +747,7 @@ pub fn hierarchy(
         }
         if stage > 0 {
             merges.sort();
-            least = merges[n - 2 * stage - 1].0;
+            least = merges[n - 2 * stage - 1].0.max(least);
         }
     }
     merges.sort();
@@ -713,6 +781,18 @@ pub fn refine(
     params: &refine::Params,
     quanta: f64,
 ) -> Vec<u16> {
+    refine_in(geometry, labels, features, params, quanta, &[])
+}
+
+/// The same where a pixel takes the region of a 4-neighbor in its own area only.
+pub fn refine_in(
+    geometry: Geometry,
+    labels: &[u16],
+    features: &[u32],
+    params: &refine::Params,
+    quanta: f64,
+    areas: &[u32],
+) -> Vec<u16> {
     let (w, h) = (geometry.width() as i32, geometry.height() as i32);
     let weight = (f64::from(params.smoothness) * quanta * 16.0).powi(2);
     let weights = [weight.round() as i64, (weight / 2f64.sqrt()).round() as i64];
@@ -728,7 +808,7 @@ pub fn refine(
             sums.iter().map(|(&label, &(n, sum))| (label, sum.map(|v| (32 * v + n) / (2 * n)))).collect();
         for (px, py) in [(0, 0), (1, 0), (0, 1), (1, 1)] {
             for (x, y) in (py..h).step_by(2).flat_map(|y| (px..w).step_by(2).map(move |x| (x, y))) {
-                refine_pixel(&mut labels, [w, h], (x, y), features, &means, weights);
+                refine_pixel(&mut labels, [w, h], (x, y), features, &means, weights, areas);
             }
         }
     }
@@ -742,6 +822,7 @@ fn refine_pixel(
     features: &[u32],
     means: &BTreeMap<u16, [i64; 3]>,
     weights: [i64; 2],
+    areas: &[u32],
 ) {
     let at = |(dx, dy): (i32, i32)| match (x + dx, y + dy) {
         (x, y) if x >= 0 && y >= 0 && x < w && y < h => labels[(y * w + x) as usize],
@@ -777,7 +858,9 @@ fn refine_pixel(
         }
         sum
     };
-    let others = straight.map(at).into_iter().filter(|&label| label != NO_LABEL);
+    let pixel = |(dx, dy): (i32, i32)| ((y + dy) * w + x + dx) as usize;
+    let others = straight.into_iter().filter(|&d| at(d) != NO_LABEL && share(areas, pixel(d), pixel((0, 0))));
+    let others = others.map(at);
     let best =
         others.map(|label| (energy(label), label != own, label)).chain([(energy(own), false, own)]).min();
     labels[(y * w + x) as usize] = best.map_or(own, |(_, _, label)| label);

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::Relaxed};
 use rayon::prelude::*;
 
 use super::MAX_REGIONS;
+use super::areas::{self, Vote};
 use super::components::COMPONENTS;
 use super::shared::{Components, OUTSIDE};
-use super::strip::{Strip, StripBorder, overlaps};
+use super::strip::{InArea, Kind, Strip, StripBorder, overlaps};
 use crate::backend;
 use crate::buffers::cpu::{FrameBuffers, NO_CLUSTER, RegionSums};
 use crate::cpu::memory::Array;
@@ -73,6 +74,11 @@ pub(crate) struct Connectivity {
     largest: Array<AtomicU64>,
     /// Label of each root.
     labels: Array<AtomicU16>,
+    /// Cluster and area of each pixel in a frame with a prior that cuts regions, else empty.
+    kinds: Array<InArea>,
+    /// True if areas cut regions.
+    cuts: bool,
+    vote: Vote,
 }
 
 impl Connectivity {
@@ -100,6 +106,9 @@ impl Connectivity {
             components: Components::default(),
             largest: Array::new(),
             labels: Array::new(),
+            kinds: Array::new(),
+            cuts: plan.prior_cuts,
+            vote: Vote::default(),
         })
     }
 
@@ -123,8 +132,33 @@ impl Connectivity {
         })
     }
 
-    /// Finds the components of the whole frame from a plane of clusters of either width.
-    pub(super) fn find_components<'r, T: Copy + PartialEq + Into<u32> + 'r>(
+    /// Finds the components of the whole frame from a plane of clusters of either width, and a prior, which may be empty.
+    pub(super) fn find_components<'r, T: Kind + 'r>(
+        &mut self,
+        cluster_row: impl Fn(usize) -> &'r [T] + Sync,
+        prior: &[u32],
+        features: &[u32],
+    ) -> Result<()> {
+        if prior.is_empty() || !self.cuts {
+            return self.find_components_of_kinds(cluster_row, features);
+        }
+        let mut kinds = std::mem::take(&mut self.kinds);
+        let width = self.geometry.width as usize;
+        memory::resize(&mut kinds, "areas of pixels", prior.len(), InArea::default())?;
+        self.cpu.run(|| {
+            let rows = kinds.par_chunks_mut(width).zip(prior.par_chunks(width)).with_min_len(self.rows);
+            rows.enumerate().for_each(|(y, (kinds, areas))| {
+                for ((kind, &area), &cluster) in kinds.iter_mut().zip(areas).zip(cluster_row(y)) {
+                    *kind = InArea { cluster: cluster.cluster(), area };
+                }
+            });
+        });
+        let found = self.find_components_of_kinds(|y| &kinds[y * width..][..width], features);
+        self.kinds = kinds;
+        found
+    }
+
+    fn find_components_of_kinds<'r, T: Kind + 'r>(
         &mut self,
         cluster_row: impl Fn(usize) -> &'r [T] + Sync,
         features: &[u32],
@@ -142,10 +176,10 @@ impl Connectivity {
             strip.offset = count;
             count += strip.sums.len() as u32;
         }
-        components.begin(count as usize)?;
+        components.begin(count as usize, T::HAS_AREA)?;
         cpu.run(|| {
             strips.par_iter().zip(borders).try_for_each(|(strip, border)| {
-                components.place(strip.offset, &strip.sums);
+                components.place(strip.offset, &strip.sums, &strip.areas);
                 border.copy_last_row(strip)
             })
         })?;
@@ -251,8 +285,13 @@ impl Connectivity {
     /// Unites every small component with a neighbor, round by round, until no small one has any.
     pub(super) fn absorb(&mut self, min_region: u32) -> Result<()> {
         let width = self.geometry.width as usize;
+        let has_areas = self.components.area(0).is_some();
         self.for_each_strip(true, |i, strip, borders, all| {
-            strip.list_edges(i.checked_sub(1).map(|above| &borders[above]), all, min_region, width)?;
+            let above = i.checked_sub(1).map(|above| &borders[above]);
+            match has_areas {
+                false => strip.list_edges::<false>(above, all, min_region, width)?,
+                true => strip.list_edges::<true>(above, all, min_region, width)?,
+            }
             all.select(&strip.edges, min_region, 0);
             Ok(())
         })?;
@@ -378,10 +417,10 @@ impl backend::Connectivity<Cpu> for Connectivity {
         self.adds_up = self.is_before_hierarchy && !buffers.wants_samples;
         if buffers.clusters.is_empty() {
             let clusters = &*labels;
-            self.find_components(|y| clusters.row(y), features)?;
+            self.find_components(|y| clusters.row(y), &buffers.prior, features)?;
         } else {
             let (clusters, width) = (&buffers.clusters, self.geometry.width as usize);
-            self.find_components(|y| &clusters[y * width..][..width], features)?;
+            self.find_components(|y| &clusters[y * width..][..width], &buffers.prior, features)?;
         }
         let mut state = buffers.temporal.as_deref_mut().filter(|_| buffers.clusters.is_empty());
         if let Some(state) = &state {
@@ -394,6 +433,16 @@ impl backend::Connectivity<Cpu> for Connectivity {
         }
         self.write_labels(labels)?;
         buffers.count = count as u32;
+        buffers.areas.clear();
+        if !buffers.prior.is_empty() {
+            if self.cuts {
+                areas::list(&self.strips, &mut buffers.areas, count)?;
+            } else {
+                self.vote.count(labels, &buffers.prior, &mut buffers.areas, count)?;
+                // What regions are of is all that counts from here on.
+                buffers.prior.clear();
+            }
+        }
         if self.adds_up { add_components(&self.strips, &mut buffers.sums, count) } else { Ok(()) }
     }
 }

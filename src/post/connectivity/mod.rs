@@ -23,9 +23,11 @@
 //! Differs from Achanta's clean-up, which joins a fragment to the neighbor that its scan met last: color decides here.
 //! Small neighbors are preferred for two or three rounds, in which the fragments of a thin object become a region of
 //! their own instead of parts of its surroundings (docs/quality.md). In a frame with a mask only pixels inside take
-//! part, and a component without a neighbor stays (docs/masks.md). If more than 65535 regions are left, M doubles and
+//! part, and a component without a neighbor stays (docs/masks.md). In a frame with a prior that cuts, components are of equal label and
+//! area, and neighbors are those of the same area. If more than 65535 regions are left, M doubles and
 //! the rounds start again, until labels can name all.
 
+mod areas;
 pub(crate) mod components;
 pub(crate) mod cpu;
 #[cfg(feature = "cuda")]

@@ -103,14 +103,18 @@ pub(super) struct Components {
     means: Array<AtomicU64>,
     /// Selection of each small component: cost, then root.
     selected: Array<AtomicU64>,
+    /// Area of each component in a prior; empty without one.
+    areas: Array<AtomicU32>,
     /// True while one thread works alone, which then uses plain loads and stores.
     pub alone: bool,
 }
 
 impl Components {
-    /// Allocates `count` components, which [`Self::place`] then fills.
-    pub fn begin(&mut self, count: usize) -> Result<()> {
+    /// Allocates `count` components, which [`Self::place`] then fills; with areas if there is a prior.
+    pub fn begin(&mut self, count: usize, has_prior: bool) -> Result<()> {
         self.count = count;
+        self.areas.clear();
+        memory::lengthen(&mut self.areas, COMPONENTS, if has_prior { count } else { 0 })?;
         memory::lengthen(&mut self.parents, COMPONENTS, count)?;
         memory::lengthen(&mut self.sums, COMPONENTS, count)?;
         memory::lengthen(&mut self.means, COMPONENTS, count)?;
@@ -122,10 +126,13 @@ impl Components {
     }
 
     /// Makes singleton sets of the components from `first` on.
-    pub fn place(&self, first: u32, sums: &[Sums]) {
+    pub fn place(&self, first: u32, sums: &[Sums], areas: &[u32]) {
         let range = first as usize..first as usize + sums.len();
         for (id, parent) in (first..).zip(&self.parents[range.clone()]) {
             parent.store(id, Relaxed);
+        }
+        if !areas.is_empty() {
+            self.areas[range.clone()].iter().zip(areas).for_each(|(own, area)| own.store(*area, Relaxed));
         }
         self.sums[range.clone()].iter().zip(sums).for_each(|(own, sums)| own.store(sums));
         self.means[range.clone()].iter().for_each(|mean| mean.store(STALE, Relaxed));
@@ -197,6 +204,17 @@ impl Components {
         let root = self.find(i);
         self.parents[i as usize].store(root, Relaxed);
         root
+    }
+
+    /// Returns true if two components are in one area, as all are that ever became one with them.
+    #[inline(always)]
+    pub fn share_area(&self, a: u32, b: u32) -> bool {
+        self.area(a) == self.area(b)
+    }
+
+    /// Area of a component; none without a prior.
+    pub fn area(&self, i: u32) -> Option<u32> {
+        self.areas.get(i as usize).map(|area| area.load(Relaxed))
     }
 
     /// Keeps a root: it joins no other, but others may join it.
@@ -352,7 +370,7 @@ mod tests {
     fn all_are_pointed_at_roots_by_any_threads() {
         let (count, rounds) = if cfg!(miri) { (7_u32, 150) } else { (300, 20_000) };
         let mut all = Components::default();
-        all.begin(count as usize).unwrap();
+        all.begin(count as usize, false).unwrap();
         let (barrier, astray) = (Barrier::new(2), AtomicU32::new(0));
         std::thread::scope(|scope| {
             for thread in 0..2 {

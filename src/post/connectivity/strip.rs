@@ -43,7 +43,54 @@ impl Edge {
     }
 }
 
-/// Some rows as runs of equal cluster, and the components that these runs form inside the strip.
+/// What pixels of one component have in common.
+pub(super) trait Kind: Copy + PartialEq + Sync {
+    /// True if it includes the area in a prior.
+    const HAS_AREA: bool;
+
+    fn cluster(self) -> u32;
+
+    fn area(self) -> u32 {
+        0
+    }
+}
+
+impl Kind for u16 {
+    const HAS_AREA: bool = false;
+
+    fn cluster(self) -> u32 {
+        self.into()
+    }
+}
+
+impl Kind for u32 {
+    const HAS_AREA: bool = false;
+
+    fn cluster(self) -> u32 {
+        self
+    }
+}
+
+/// Cluster and area of a pixel.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct InArea {
+    pub cluster: u32,
+    pub area: u32,
+}
+
+impl Kind for InArea {
+    const HAS_AREA: bool = true;
+
+    fn cluster(self) -> u32 {
+        self.cluster
+    }
+
+    fn area(self) -> u32 {
+        self.area
+    }
+}
+
+/// Some rows as runs of equal kind, and the components that these runs form inside the strip.
 #[derive(Default)]
 pub(super) struct Strip {
     /// First column of each run.
@@ -60,6 +107,8 @@ pub(super) struct Strip {
     pub positions: Array<[u64; 2]>,
     /// Cluster of each component.
     pub clusters: Array<u32>,
+    /// Area of each component in a prior; empty without one.
+    pub areas: Array<u32>,
     /// Prefix sums of the features of the current row.
     row_sums: RowSums,
     /// Number of components in the strips above.
@@ -93,8 +142,8 @@ impl Strip {
         self.offset..self.offset + self.sums.len() as u32
     }
 
-    /// Finds the runs of rows `first..first + rows` and unites those that touch and have the same label.
-    pub fn scan<'r, T: Copy + PartialEq + Into<u32> + 'r>(
+    /// Finds the runs of rows `first..first + rows` and unites those that touch and are of the same kind.
+    pub fn scan<'r, T: Kind + 'r>(
         &mut self,
         cluster_row: impl Fn(usize) -> &'r [T],
         features: &[u32],
@@ -129,21 +178,22 @@ impl Strip {
                 }
             });
         }
-        self.collect(|y, x| cluster_row(y)[x].into(), features, first, rows, width)
+        self.collect(|y, x| cluster_row(y)[x], features, first, rows, width)
     }
 
     /// Numbers the components and adds up their features.
-    fn collect(
+    fn collect<T: Kind>(
         &mut self,
-        cluster: impl Fn(usize, usize) -> u32,
+        kind: impl Fn(usize, usize) -> T,
         features: &[u32],
         first: usize,
         rows: usize,
         width: usize,
     ) -> Result<()> {
-        let Self { starts, rows: firsts, components, parents, sums, clusters, row_sums, .. } = self;
+        let Self { starts, rows: firsts, components, parents, sums, clusters, areas, row_sums, .. } = self;
         sums.clear();
         clusters.clear();
+        areas.clear();
         memory::resize(components, RUNS, starts.len(), 0)?;
         let (starts, components, parents) = (&starts[..], &mut components[..], &mut parents[..]);
         for y in 0..rows {
@@ -152,6 +202,9 @@ impl Strip {
             let runs = firsts[y] as usize..firsts[y + 1] as usize;
             memory::reserve(sums, COMPONENTS, runs.len())?;
             memory::reserve(clusters, COMPONENTS, runs.len())?;
+            if T::HAS_AREA {
+                memory::reserve(areas, COMPONENTS, runs.len())?;
+            }
             let mut start = 0;
             for run in runs.clone() {
                 let end = if run + 1 == runs.end { width } else { usize::from(starts[run + 1]) };
@@ -159,7 +212,11 @@ impl Strip {
                 let root = find(parents, run as u32) as usize;
                 components[run] = if root == run {
                     sums.push(own);
-                    clusters.push(cluster(first + y, start));
+                    let kind = kind(first + y, start);
+                    clusters.push(kind.cluster());
+                    if T::HAS_AREA {
+                        areas.push(kind.area());
+                    }
                     sums.len() as u32 - 1
                 } else {
                     let component = components[root];
@@ -195,8 +252,8 @@ impl Strip {
     }
 
     /// Lists the strip's small roots, and the pairs of touching roots with a small one among them, inside the strip and
-    /// across its upper border.
-    pub fn list_edges(
+    /// across its upper border; in a frame with a prior those of one area.
+    pub fn list_edges<const HAS_AREAS: bool>(
         &mut self,
         above: Option<&StripBorder>,
         all: &Components,
@@ -227,7 +284,8 @@ impl Strip {
                 // Two components mostly touch in several rows, so pairs seen recently are dropped. A branch
                 // would often be mispredicted.
                 let mut offer = |a: Tag, b: Tag| {
-                    let (is_edge, edge) = (a.forms_edge(b), Edge::new(a.root(), b.root()));
+                    let is_edge = a.forms_edge(b) && (!HAS_AREAS || all.share_area(a.root(), b.root()));
+                    let edge = Edge::new(a.root(), b.root());
                     let seen = &mut seen[edge.place()];
                     edges.push_if(is_edge & (*seen != edge), edge);
                     *seen = edge.or(is_edge, *seen);

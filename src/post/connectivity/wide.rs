@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use super::components::COMPONENTS;
 use super::cpu::Connectivity;
 use super::shared::OUTSIDE;
-use crate::buffers::cpu::NO_CLUSTER;
+use crate::buffers::cpu::{FrameBuffers, NO_CLUSTER};
 use crate::cpu::Cpu;
 use crate::cpu::memory::{self, Array};
 use crate::error::Result;
@@ -52,13 +52,13 @@ impl Regions {
     pub fn find(
         &mut self,
         clusters: &[u32],
-        colors: &[u32],
+        colors: &FrameBuffers,
         labels: &mut [u32],
         stride: usize,
     ) -> Result<u32> {
         let Self { width, numbers, connectivity, .. } = self;
         let Some(own) = connectivity else { return self.number_clusters(clusters, labels, stride) };
-        own.find_components(|y| &clusters[y * *width..][..*width], colors)?;
+        own.find_components(|y| &clusters[y * *width..][..*width], &colors.prior, &colors.features)?;
         if own.min_region > 1 {
             own.absorb(own.min_region)?;
         }

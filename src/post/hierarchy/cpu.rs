@@ -69,7 +69,8 @@ impl Hierarchy {
     }
 
     /// Lists the pairs of labels that touch, and starts the graph with one region per superpixel.
-    fn measure(&mut self, features: &[u32], labels: &Labels<'_>, sums: &[RegionSums]) -> Result<()> {
+    fn measure(&mut self, buffers: &FrameBuffers, labels: &Labels<'_>) -> Result<()> {
+        let FrameBuffers { features, sums, areas, .. } = buffers;
         let Self { cpu, geometry, rows, bands, graph, .. } = self;
         let (height, rows) = (geometry.height as usize, *rows);
         let superpixels =
@@ -86,7 +87,7 @@ impl Hierarchy {
             )
         });
         begun.and(measured)?;
-        graph.set_pairs(bands.iter().map(|band| &band.pieces), several)
+        graph.set_pairs(bands.iter().map(|band| &band.pieces), areas, several)
     }
 
     fn write_labels(&mut self, labels: &mut Labels<'_>) -> Result<()> {
@@ -143,7 +144,7 @@ impl Hierarchy {
             buffers.merges.clear();
             return Ok(());
         }
-        self.measure(&buffers.features, labels, &buffers.sums)?;
+        self.measure(buffers, labels)?;
         let Self { graph, own: plan, labels: numbers, .. } = self;
         // Predecessors are labels of superpixels; after stage `merge` the regions here are no superpixels.
         if plan.regions > 0
@@ -154,10 +155,10 @@ impl Hierarchy {
         }
         graph.merge(plan)?;
         let wanted = if plan.regions > 0 { plan.regions as usize } else { usize::MAX };
-        buffers.count = graph.cut(wanted, numbers)? as u32;
+        buffers.count = graph.cut(wanted, plan.crosses, numbers)? as u32;
         buffers.merges.clear();
         if plan.levels {
-            graph.list_merges(wanted, numbers, &mut buffers.merges)?;
+            graph.list_merges(wanted, plan.crosses, numbers, &mut buffers.merges)?;
         }
         if plan.regions == 0 {
             return Ok(());
@@ -170,16 +171,17 @@ impl Hierarchy {
             merged.name(&state.tracks, parts, buffers.count as usize)?;
         }
         add_parts(&mut buffers.sums, numbers, buffers.count as usize);
+        buffers.relabel_areas(numbers);
         self.write_labels(labels)
     }
 
     /// Lists the merges of the refined regions; labels stay.
     fn list(&mut self, buffers: &mut FrameBuffers, labels: &mut Labels<'_>) -> Result<()> {
-        self.measure(&buffers.features, labels, &buffers.sums)?;
+        self.measure(buffers, labels)?;
         let Self { graph, refined, labels: numbers, .. } = self;
         graph.merge(refined)?;
-        graph.cut(usize::MAX, numbers)?;
-        graph.list_merges(usize::MAX, numbers, &mut buffers.merges)
+        graph.cut(usize::MAX, true, numbers)?;
+        graph.list_merges(usize::MAX, true, numbers, &mut buffers.merges)
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 //! The rounds of the hierarchy over regions and pairs, and the cut. No pixels are read here.
 
-use super::pairs::Moved;
+use super::pairs::{Moved, Pair};
 use super::parts::{NONE, Parts};
 use super::{FEW, MEAN_ONE, Mean, Plan, STAGE};
 use crate::cpu::memory::{self, Array};
@@ -71,26 +71,77 @@ pub(crate) struct Graph {
     keys: Array<u64>,
     /// Least height of the merges to come.
     floor: u32,
+    /// Pairs of regions of different areas, while those within areas are merged; then empty.
+    across: Moved,
+    /// Pairs within areas, and later pairs across them by the regions that are left.
+    inside: Moved,
+    /// Merges within areas; all, where nothing lies between two.
+    within: usize,
 }
 
 impl Graph {
     /// Marks the boundaries between superpixels that were in the same region of the last frame. `earlier` returns the
     /// region.
     pub fn hold(&mut self, earlier: impl Fn(u32) -> Option<u16>) {
-        for pair in self.pairs.pairs_mut() {
+        let across = self.across.to.iter_mut().flat_map(|to| to.iter_mut());
+        for pair in self.pairs.pairs_mut().chain(across) {
             let [a, b] = [pair.a, pair.b].map(|label| earlier(label.into()));
             let together = a.is_some() && a == b;
             pair.boundary.held = if together { pair.boundary.length } else { 0 };
         }
     }
 
-    /// Starts with the pairs of superpixels, given in pieces. With `several`, two threads may work on them.
+    /// Starts with the pairs of superpixels, given in pieces. `areas` has the area of each superpixel in a prior, or nothing. With
+    /// `several`, two threads may work on them.
     pub fn set_pairs<'a>(
         &mut self,
         pieces: impl Iterator<Item = &'a Moved> + Clone + Send,
+        areas: &[u32],
         several: bool,
     ) -> Result<()> {
-        self.pairs.begin(pieces, self.sums.len(), several)
+        self.across.clear();
+        self.within = usize::MAX;
+        if areas.is_empty() {
+            return self.pairs.begin(pieces, self.sums.len(), several);
+        }
+        let mut inside = std::mem::take(&mut self.inside);
+        inside.clear();
+        (inside.several, self.across.several) = (several, several);
+        for pair in pieces.flat_map(|piece| piece.to.iter().flat_map(|to| to.iter())) {
+            let [a, b] = [pair.a, pair.b].map(|label| areas[usize::from(label)]);
+            if a == b { inside.push(*pair)? } else { self.across.push(*pair)? }
+        }
+        let begun = self.pairs.begin(std::iter::once(&inside), self.sums.len(), several);
+        self.inside = inside;
+        begun
+    }
+
+    /// Continues with the pairs across areas, whose merges come after all others. Returns false if there are none.
+    fn cross(&mut self) -> Result<bool> {
+        let Self { across, roots, joins, joined, floor, within, .. } = self;
+        if across.to.iter().all(|pairs| pairs.is_empty()) {
+            return Ok(false);
+        }
+        *within = joined.len();
+        let highest = joined.iter().map(|&region| joins[region as usize].height).max();
+        *floor = (*floor).max(highest.unwrap_or(0));
+        let mut renamed = std::mem::take(&mut self.inside);
+        renamed.clear();
+        for pair in across.to.iter().flat_map(|to| to.iter()) {
+            let [a, b] = [pair.a, pair.b].map(|label| {
+                let mut root = u32::from(label);
+                while roots[root as usize] != root {
+                    root = roots[root as usize];
+                }
+                root as u16
+            });
+            renamed.push(Pair { a: a.min(b), b: a.max(b), ..*pair })?;
+        }
+        self.across.clear();
+        let several = renamed.several;
+        let begun = self.pairs.begin(std::iter::once(&renamed), self.sums.len(), several);
+        self.inside = renamed;
+        begun.map(|()| true)
     }
 
     /// Runs rounds until the plan's number of regions, or the whole list, is reached.
@@ -103,13 +154,15 @@ impl Graph {
             while self.left.len() > stage.max(1) {
                 let before = self.left.len();
                 let joined = self.run_round(plan, open)?;
-                if joined == 0 {
+                // A wanted number that stops at areas needs no more, a list does.
+                let goes_on = joined > 0 || (plan.crosses || plan.levels) && self.cross()?;
+                if !goes_on {
                     return Ok(());
                 }
                 open = FEW * joined < before;
             }
             if stage > 0 {
-                self.floor = self.height_of_rank(n - 2 * stage)?;
+                self.floor = self.floor.max(self.height_of_rank(n - 2 * stage)?);
             }
         }
         Ok(())
@@ -236,10 +289,11 @@ impl Graph {
     pub fn list_merges(
         &mut self,
         regions: usize,
+        crosses: bool,
         labels: &[u16],
         merges: &mut Array<MergeStep>,
     ) -> Result<()> {
-        let kept = self.kept(regions);
+        let kept = self.kept(regions, crosses);
         let Self { keys, joins, .. } = self;
         let rest = &mut keys[kept..];
         rest.sort_unstable();
@@ -255,15 +309,16 @@ impl Graph {
     }
 
     /// Number of merges that leave `regions` regions.
-    fn kept(&self, regions: usize) -> usize {
-        self.sums.len().saturating_sub(regions).min(self.joined.len())
+    fn kept(&self, regions: usize, crosses: bool) -> usize {
+        let most = if crosses { self.joined.len() } else { self.joined.len().min(self.within) };
+        self.sums.len().saturating_sub(regions).min(most)
     }
 
-    /// Computes the label of each superpixel's region with `regions` of them left, or as few as can be. Returns the
-    /// number.
-    pub fn cut(&mut self, regions: usize, labels: &mut Array<u16>) -> Result<usize> {
+    /// Computes the label of each superpixel's region with `regions` of them left, or as few as can be; unless `crosses`, as few as
+    /// merges within areas leave. Returns the number.
+    pub fn cut(&mut self, regions: usize, crosses: bool, labels: &mut Array<u16>) -> Result<usize> {
         let n = self.sums.len();
-        let kept = self.kept(regions);
+        let kept = self.kept(regions, crosses);
         self.select_keys(kept)?;
         let Self { keys, joins, roots, left, .. } = self;
         // `roots` now holds each region's root after the cut, and further down its label.

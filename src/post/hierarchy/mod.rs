@@ -54,6 +54,10 @@
 //! order: the wanted number decides only how far the stages go, and every region of a level lies in one of any coarser
 //! level.
 //!
+//! *With a prior* every superpixel is in an area. Pairs of two areas are left out until a round joins nothing. Then t becomes the
+//! largest height so far, if that is more, and these pairs take part, by the regions that their superpixels are in. The end of a
+//! stage never lowers t.
+//!
 //! *With stage `refine`* the cut comes before it and the list behind it: the list is that of these rules with the
 //! refined regions as superpixels, of which none has a predecessor. So it describes the map that users get: its pairs
 //! touch there, and its areas are of those pixels. A list from before would join regions that no longer touch.
@@ -181,6 +185,8 @@ pub struct Plan {
     pub(crate) regions: u32,
     /// True if the further merges are listed.
     pub(crate) levels: bool,
+    /// True if the wanted number counts for more than the areas of a prior.
+    pub(crate) crosses: bool,
     /// C.
     pub(crate) least: u32,
     /// G in 1/256.
@@ -204,6 +210,7 @@ impl Plan {
         (params.regions > 0 || params.levels).then_some(Self {
             regions: params.regions,
             levels: params.levels,
+            crosses: true,
             least: (LEAST_DIFFERENCE * unit) as u32,
             contrast: (CONTRAST * CONTRAST_ONE as f64) as u32,
             position: (position * (1u64 << position_shift) as f64 + 0.5) as u32,

@@ -157,6 +157,9 @@ impl Merge {
 impl Stage<Cpu> for Merge {
     fn run(&mut self, _: Pass, buffers: &mut FrameBuffers, labels: &mut Labels<'_>) -> Result<()> {
         self.measure(&buffers.features, labels, buffers.count as usize)?;
+        if !buffers.areas.is_empty() {
+            self.edges.retain(|&(a, b)| buffers.areas[a as usize] == buffers.areas[b as usize]);
+        }
         self.sizes.clear();
         memory::reserve(&mut self.sizes, REGIONS, self.sums.len())?;
         self.sizes.extend(self.sums.iter().map(|sums| sums.count));
@@ -173,6 +176,7 @@ impl Stage<Cpu> for Merge {
         }
         buffers.clear_sums();
         buffers.count = self.number();
+        buffers.relabel_areas(&self.labels);
         let rows = (self.geometry.height as usize).div_ceil(self.bands.len());
         let Self { cpu, labels: numbers, .. } = &*self;
         cpu.run(|| {

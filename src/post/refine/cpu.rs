@@ -111,12 +111,12 @@ impl Refine {
     }
 
     /// Runs the four phases with one set of means: two over the even rows, then two over the odd ones.
-    fn sweep(&mut self, features: &[u32], is_last: bool) -> Result<()> {
+    fn sweep(&mut self, features: &[u32], prior: &[u32], is_last: bool) -> Result<()> {
         let Self { geometry, plan, sums, means, planes: [even, odd], moves, .. } = self;
         means.clear();
         memory::reserve(means, REGIONS, sums.len())?;
         means.extend(sums.iter().map(Sums::mean));
-        let sweep = Sweep { features, means, plan: *plan, geometry: *geometry };
+        let sweep = Sweep { features, prior, means, plan: *plan, geometry: *geometry };
         self.cpu.run(|| {
             sweep.refine_plane(0, even, odd, &mut moves[0])?;
             sweep.refine_plane(1, odd, even, &mut moves[1])
@@ -135,6 +135,8 @@ impl Refine {
 /// Inputs that are constant for all phases of a sweep.
 struct Sweep<'a> {
     features: &'a [u32],
+    /// Empty for a frame without one.
+    prior: &'a [u32],
     means: &'a [[u32; 3]],
     plan: Plan,
     geometry: Geometry,
@@ -165,16 +167,34 @@ impl Sweep<'_> {
                 let [above, below] = [index, index + 1].map(|at| &other[at * stride..][..stride]);
                 let features = &self.features[y * width..][..width];
                 for first in [0, 1] {
-                    refine_row(self, first, [above, below], row, features, moves);
+                    refine_row(self, [first, y], [above, below], row, features, moves);
                 }
             }
             Ok(())
         })
     }
 
-    /// Returns the region that the pixel at `x` moves to, if any; `x` counts the column outside.
+    /// Returns true if a 4-neighbor of a pixel, by its number in the ring, is in the same area.
+    fn shares_area(&self, x: usize, y: usize, neighbor: usize) -> bool {
+        let width = self.geometry.width as usize;
+        let at = match neighbor {
+            0 => (y - 1) * width + x,
+            2 => y * width + x + 1,
+            4 => (y + 1) * width + x,
+            _ => y * width + x - 1,
+        };
+        self.prior[at] == self.prior[y * width + x]
+    }
+
+    /// Returns the region that the pixel at `x` of row `y` moves to, if any; `x` counts the column outside.
     #[inline(always)]
-    fn better(&self, x: usize, [above, below]: [&[u16]; 2], row: &[u16], feature: u32) -> Option<u16> {
+    fn better(
+        &self,
+        [x, y]: [usize; 2],
+        [above, below]: [&[u16]; 2],
+        row: &[u16],
+        feature: u32,
+    ) -> Option<u16> {
         let own = row[x];
         let ring = [
             above[x],
@@ -204,8 +224,15 @@ impl Sweep<'_> {
         let mut best = (energy(own, kept), own);
         for i in (0..8).step_by(2) {
             let label = ring[i];
-            // Each region is tried once: at a later pixel of it, it has already been chosen or refused.
-            if label == own || label == NO_LABEL || ring[..i].iter().step_by(2).any(|&other| other == label) {
+            // Each region is tried once: at a later pixel of it, it has already been chosen or refused. With a prior it may be tried again.
+            if label == own || label == NO_LABEL {
+                continue;
+            }
+            if self.prior.is_empty() {
+                if ring[..i].iter().step_by(2).any(|&other| other == label) {
+                    continue;
+                }
+            } else if !self.shares_area(x - 1, y, i) {
                 continue;
             }
             let energy = energy(label, inside(label));
@@ -218,11 +245,11 @@ impl Sweep<'_> {
 }
 
 by_level! {
-    /// Runs one phase of a row, at every second column from `first` on. `row` has a column outside at both ends,
+    /// Runs one phase of row `y`, at every second column from `first` on. `row` has a column outside at both ends,
     /// `features` has none. `moves` has capacity for a move per pixel.
     fn refine_row(
         sweep: &Sweep<'_>,
-        first: usize,
+        at: [usize; 2],
         beside: [&[u16]; 2],
         row: &mut [u16],
         features: &[u32],
@@ -233,7 +260,7 @@ by_level! {
 #[inline(always)]
 fn refine_row_body(
     sweep: &Sweep<'_>,
-    first: usize,
+    [first, y]: [usize; 2],
     beside: [&[u16]; 2],
     row: &mut [u16],
     features: &[u32],
@@ -246,7 +273,7 @@ fn refine_row_body(
         while bits != 0 {
             let x = start + bits.trailing_zeros() as usize;
             bits &= bits - 1;
-            if let Some(to) = sweep.better(x + 1, beside, row, features[x]) {
+            if let Some(to) = sweep.better([x + 1, y], beside, row, features[x]) {
                 moves.push(Move { feature: features[x], from: row[x + 1], to });
                 row[x + 1] = to;
             }
@@ -284,7 +311,7 @@ impl Stage<Cpu> for Refine {
         }
         self.split_rows(labels);
         for sweep in 1..=self.plan.sweeps {
-            self.sweep(&buffers.features, sweep == self.plan.sweeps)?;
+            self.sweep(&buffers.features, &buffers.prior, sweep == self.plan.sweeps)?;
         }
         self.join_rows(labels);
         Ok(())
