@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator as _operator
 import sys as _sys
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["PictureOfBatch", "RegionBatch", "segment_batch"]
 
 _ArrayT = TypeVar("_ArrayT")
+# The number of such devices in DLPack.
+_CUDA = 2
 
 
 class PictureOfBatch(NamedTuple):
@@ -153,7 +156,7 @@ class RegionBatch(Generic[_ArrayT]):
 
 
 def segment_batch(
-    images: _ArrayT,
+    images: _ArrayT | Sequence[_ArrayT],
     algorithm: _Algorithm = "slic",
     *,
     mask: Any = None,
@@ -167,15 +170,17 @@ def segment_batch(
     linear_light: bool = False,
     stream: Any = None,
     check: bool = False,
+    chunk: int | None = None,
     **parameters: Unpack[Parameters],
 ) -> RegionBatch[_ArrayT]:
     """Labels, tables and one graph of a batch of pictures: on a device all in one set of launches.
 
     Parameters
     ----------
-    images : array, shape (N, H, W, C)
+    images : array, shape (N, H, W, C), or sequence of arrays of one shape (H, W, C)
         Pictures as `slic` takes them, gray ones with C = 1. On a CUDA device of torch, CuPy, or any with ``__dlpack__`` or
-        ``__cuda_array_interface__``; in the host's memory of any library. Equal pictures in a list: ``torch.stack(pictures)`` first.
+        ``__cuda_array_interface__``; in the host's memory of any library. Those of a sequence are of torch, CuPy or numpy, and are copied
+        into one array.
     algorithm : {"slic", "lsc", "quickshift", "snic"}
         The algorithm; "snic" takes pictures in the host's memory.
     mask : array of bool or uint8 where the images are, shape (H, W) or (N, H, W), optional
@@ -198,6 +203,9 @@ def segment_batch(
         The stream in whose order images are ready and results are used, as for `slic`; of images on a device.
     check : bool
         Look at values before they are used, as for `slic`. The host's are always looked at.
+    chunk : int, optional
+        Segment so many pictures at once, which bounds the memory on a device: 300 bytes a pixel of these, and the results of all twice. The
+        results are the same; images are of torch or CuPy then, on its current stream. In the host's memory it changes nothing.
     **parameters
         As those of `Segmenter`, without `temporal`. ``n_regions`` gives every picture the same number of regions.
 
@@ -230,13 +238,24 @@ def segment_batch(
     """
     if parameters.get("temporal"):
         raise ValueError("temporal is for frames of a video: segment_video or a Segmenter takes them")
-    found = _native.segment_batch(
-        images, algorithm, dict(parameters), order=order, mask=mask, start_label=start_label, stream=stream, check=check,
-        data_range=data_range, bands=bands, channel_axis=channel_axis, regions=regions, neighbors=neighbors,
-        linear_light=linear_light,
-    )  # fmt: skip
-    if found is not None:
-        return RegionBatch(*found)
+    if chunk is not None and (isinstance(chunk, bool) or _operator.index(chunk) < 1):
+        raise ValueError(f"chunk must be the number of pictures to segment at once, from 1 on; got {chunk}")
+    images = _stacked(images)
+
+    def on_device(some: Any, mask: Any) -> RegionBatch[_ArrayT] | None:
+        found = _native.segment_batch(
+            some, algorithm, dict(parameters), order=order, mask=mask, start_label=start_label, stream=stream, check=check,
+            data_range=data_range, bands=bands, channel_axis=channel_axis, regions=regions, neighbors=neighbors,
+            linear_light=linear_light,
+        )  # fmt: skip
+        return None if found is None else RegionBatch(*found)
+
+    parts = _parts(images, mask, chunk)
+    if len(parts) > 1 and stream is not None:
+        raise ValueError("chunk is for the current stream of torch or CuPy; leave stream out")
+    first = on_device(*parts[0])
+    if first is not None:
+        return _together([first, *(cast("RegionBatch[_ArrayT]", on_device(*part)) for part in parts[1:])])
     if stream is not None:
         raise TypeError("stream is for images on a device")
     if _np.ndim(cast("Any", images)) != 4 or len(cast("Any", images)) == 0:
@@ -249,7 +268,82 @@ def segment_batch(
             channel_axis=channel_axis, regions=regions, neighbors=neighbors, linear_light=linear_light, **parameters,
         )
     )  # fmt: skip
-    return _joined(pictures, images, regions, neighbors)
+    return _joined(pictures, cast("_ArrayT", images), regions, neighbors)
+
+
+def _library(array: object) -> tuple[Any, str] | None:
+    """The module of an array, torch, CuPy or numpy, and what it calls an axis."""
+    for name, kind, axis in [("torch", "Tensor", "dim"), ("cupy", "ndarray", "axis"), ("numpy", "ndarray", "axis")]:
+        module = _sys.modules.get(name)
+        if module is not None and isinstance(array, getattr(module, kind, ())):
+            return module, axis
+    return None
+
+
+def _stacked(images: Any) -> Any:
+    """Pictures of a sequence in one array."""
+    if not isinstance(images, (list, tuple)) or not images or not hasattr(images[0], "shape"):
+        return images
+    shapes = {tuple(image.shape) for image in images if hasattr(image, "shape")}
+    if len(shapes) > 1:
+        raise ValueError(f"pictures must be of one shape, got {sorted(shapes)}; segment_images takes pictures of several")
+    library = _library(images[0])
+    if library is None or any(not isinstance(image, type(images[0])) for image in images):
+        raise TypeError("pictures of a sequence must all be arrays of torch, of CuPy or of numpy; pass one array of shape (N, H, W, C)")
+    return library[0].stack(images)
+
+
+def _parts(images: Any, mask: Any, chunk: int | None) -> list[tuple[Any, Any]]:
+    """Images and masks in parts of so many."""
+    shape: tuple[int, ...] = getattr(images, "shape", ())
+    # Pictures in the host's memory are segmented one by one anyway.
+    if chunk is None or len(shape) != 4 or shape[0] <= chunk or not _is_on_device(images):
+        return [(images, mask)]
+    if _library(images) is None:
+        raise TypeError("chunk is for arrays of torch and CuPy; make one of theirs with from_dlpack")
+    each = getattr(mask, "ndim", 0) == 3
+    spans = [slice(first, first + chunk) for first in range(0, shape[0], chunk)]
+    return [(images[span], mask[span] if each else mask) for span in spans]
+
+
+def _is_on_device(images: Any) -> bool:
+    """Says whether an array is in the memory of a CUDA device."""
+    return hasattr(images, "__dlpack_device__") and images.__dlpack_device__()[0] == _CUDA
+
+
+def _together(parts: list[RegionBatch[_ArrayT]]) -> RegionBatch[_ArrayT]:
+    """The batches of parts as one."""
+    if len(parts) == 1:
+        return parts[0]
+    module, axis = cast("tuple[Any, str]", _library(parts[0].labels))
+    cat = module.cat if axis == "dim" else module.concatenate
+
+    def joined(arrays: list[Any], at: int = 0) -> Any:
+        return cat(arrays, **{axis: at})
+
+    def columns(name: str) -> dict[str, Any]:
+        tables = [part._tables[name] for part in parts]
+        return {column: joined([table[column] for table in tables]) for column in tables[0]}
+
+    def shifted(name: str, counts: list[int]) -> list[Any]:
+        """Arrays of the parts, plus what all parts before have."""
+        return [part._tables[name] + sum(counts[:i]) for i, part in enumerate(parts)]
+
+    def bounds(name: str, counts: list[int]) -> Any:
+        first, *rest = shifted(name, counts)
+        return joined([first, *(one[1:] for one in rest)])
+
+    images = [len(part) for part in parts]
+    regions = [part._tables["batch"].shape[0] for part in parts]
+    tables: dict[str, Any] = {"ptr": bounds("ptr", regions), "batch": joined(shifted("batch", images))}
+    if "regions" in parts[0]._tables:
+        tables["regions"] = columns("regions")
+    if "neighbors" in parts[0]._tables:
+        pairs = [part._tables["edge_index"].shape[1] // 2 for part in parts]
+        tables["pair_ptr"] = bounds("pair_ptr", pairs)
+        tables["neighbors"] = columns("neighbors")
+        tables["edge_index"] = joined(shifted("edge_index", regions), 1)
+    return RegionBatch(joined([part.labels for part in parts]), tables)
 
 
 def _joined(pictures: list[SegmentedImage[Any]], images: _ArrayT, regions: bool, neighbors: bool) -> RegionBatch[_ArrayT]:

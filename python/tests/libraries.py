@@ -23,6 +23,18 @@ class Tensor:
     def __getitem__(self, index):
         return type(self)(self.module, self.memory, self.host[index])
 
+    def __add__(self, number):
+        self.memory.driver.synchronize()
+        return self.module.up(self.host + number)
+
+    @property
+    def shape(self):
+        return self.host.shape
+
+    @property
+    def ndim(self):
+        return self.host.ndim
+
     def numpy(self):
         self.memory.driver.synchronize()
         return self.host.copy()
@@ -92,6 +104,14 @@ def module(driver, name):
         array.memory.fill(0xEE, library.current)
         return array
 
+    def joined(how):
+        def join(arrays, **axis):
+            assert set(axis) <= {"dim" if name == "torch" else "axis"}
+            driver.synchronize()
+            return up(how([array.host for array in arrays], *axis.values()))
+
+        return join
+
     class Device:
         def __init__(self, ordinal):
             self.ordinal = ordinal
@@ -106,6 +126,8 @@ def module(driver, name):
         assert ordinal == 0
         return types.SimpleNamespace(**{"cuda_stream" if name == "torch" else "ptr": library.current})
 
+    setattr(library, "cat" if name == "torch" else "concatenate", joined(np.concatenate))
+    library.stack = joined(np.stack)
     library.up, library.empty, library.from_numpy = up, empty, lambda array: array
     library.cuda = types.SimpleNamespace(current_stream=current, get_current_stream=current, Device=Device)
     setattr(library, "Tensor" if name == "torch" else "ndarray", kind)

@@ -61,3 +61,16 @@ def test_what_is_no_batch_is_refused(images):
         sp.segment_batch(images, n_regions=-1)
     with pytest.raises(ValueError, match="^image 2: "):
         sp.segment_batch(np.where(np.arange(4)[:, None, None, None] == 2, np.nan, images / np.float32(255)).astype(np.float32))
+
+
+def test_pictures_of_a_list_and_in_parts(images):
+    whole = sp.segment_batch(images, n_regions=12)
+    for found in (sp.segment_batch(list(images), n_regions=12), sp.segment_batch(images, n_regions=12, chunk=1)):
+        assert np.array_equal(found.labels, whole.labels) and np.array_equal(found.edge_index, whole.edge_index)
+    with pytest.raises(ValueError, match=r"of one shape, got .*segment_images"):
+        sp.segment_batch([images[0], images[1][:-1]])
+    for wrong in (0, -3, True):
+        with pytest.raises(ValueError, match="chunk must be the number of pictures"):
+            sp.segment_batch(images, chunk=wrong)
+    with pytest.raises(TypeError):
+        sp.segment_batch(images, chunk=1.5)

@@ -106,3 +106,35 @@ def test_a_module_that_is_being_imported(library, picture, driver):
 
 def test_nothing_is_imported():
     assert not {"torch", "cupy"} & set(sys.modules)
+
+
+def pictures(picture, count=7):
+    return [np.roll(picture, 9 * i, 1)[:60, :70].copy() for i in range(count)]
+
+
+def assert_equal_batches(one, other):
+    for name in ("labels", "ptr", "batch", "pair_ptr", "edge_index"):
+        assert same(getattr(one, name), getattr(other, name).numpy()), name
+    for name in ("regions", "neighbors"):
+        tables = getattr(one, name), getattr(other, name)
+        assert list(tables[0]) == list(tables[1])
+        assert all(same(tables[0][column], tables[1][column].numpy()) for column in tables[0])
+
+
+def test_a_batch_in_parts_and_of_a_list(library, picture):
+    images = pictures(picture)
+    masks = np.random.default_rng(0).random((7, 60, 70)) < 0.8
+    whole = sp.segment_batch(library.up(np.stack(images)), n_segments=40)
+    for chunk in (1, 3, 7, 100):
+        assert_equal_batches(sp.segment_batch(library.up(np.stack(images)), n_segments=40, chunk=chunk), whole)
+    assert_equal_batches(sp.segment_batch([library.up(image) for image in images], n_segments=40, chunk=4), whole)
+    inside = sp.segment_batch(library.up(np.stack(images)), mask=library.up(masks), n_segments=40)
+    assert_equal_batches(sp.segment_batch(library.up(np.stack(images)), mask=library.up(masks), n_segments=40, chunk=2), inside)
+    one = sp.segment_batch(library.up(np.stack(images)), mask=library.up(masks[0]), n_segments=40)
+    assert_equal_batches(sp.segment_batch(library.up(np.stack(images)), mask=library.up(masks[0]), n_segments=40, chunk=5), one)
+    few = sp.segment_batch(library.up(np.stack(images)), regions=False, neighbors=False, chunk=3)
+    assert few.ptr.numpy()[-1] == len(few.batch.numpy()) and len(few) == 7
+    with pytest.raises(ValueError, match="leave stream out"):
+        sp.segment_batch(library.up(np.stack(images)), chunk=3, stream=0)
+    with pytest.raises(TypeError, match="all be arrays of torch"):
+        sp.segment_batch([library.up(images[0]), images[1]])
