@@ -13,6 +13,7 @@ use superpixel_output::{Folder, Request, clip};
 
 use crate::decode::{ClipSource, Decoding, Passage};
 use crate::fault::{Failure, Result};
+use crate::objects::{self, Detections, ObjectRecorder};
 use crate::properties::Property;
 use crate::recorder::{self, Recorder};
 use crate::session::Session;
@@ -29,8 +30,10 @@ pub struct Job<'a> {
     pub input: &'a Path,
     /// The folder that appears.
     pub output: &'a Path,
-    /// The list that the parts come from.
-    pub cuts: Option<&'a Path>,
+    /// The list that the parts come from, and that of objects.
+    pub lists: Vec<&'a Path>,
+    /// Boxes of objects to follow.
+    pub detections: Option<Detections>,
     /// True if files of the same names may be replaced even if this program did not make them.
     pub force: bool,
     /// The element, and the properties that it was given.
@@ -56,7 +59,8 @@ pub fn run(job: Job<'_>, session: &mut Session) -> Result<Value> {
     let Job {
         input,
         output,
-        cuts,
+        lists,
+        detections,
         force,
         superpixel: (superpixel, properties),
         decoding,
@@ -66,23 +70,31 @@ pub fn run(job: Job<'_>, session: &mut Session) -> Result<Value> {
         parts,
     } = job;
     let began = Instant::now();
-    let inputs: Vec<_> = std::iter::once(input).chain(cuts).collect();
+    let inputs: Vec<_> = std::iter::once(input).chain(lists).collect();
     let request = Request { path: output, inputs: &inputs, force };
     // Before anything else: a wrong output stays wrong whatever the input is.
-    Folder::check(&request, &clip::LAYOUT)?;
+    let layout = clip::layout(output, detections.is_some(), force);
+    Folder::check(&request, &layout)?;
     if !input.is_file() {
         return Err(Failure::machine(format!("{} is no file that can be read", input.display())));
     }
-    let folder = Folder::begin(&request, clip::LAYOUT)?;
+    let folder = Folder::begin(&request, layout)?;
     let (passage, expected, number) = passage(&parts)?;
     let first = parts.as_ref().zip(number).map_or(0, |((parts, _), number)| parts.first_of(number));
     let notes = [("superpixel.schema", clip::SCHEMA.to_string()), ("superpixel.source", name.clone())];
     let notes = notes.each_ref().map(|(name, value)| (*name, value.as_str()));
     let recorder = Arc::new(Mutex::new(Some(Recorder::create(&folder, first, &notes)?)));
     let (pipeline, watch) = (session.pipeline(), Arc::new(Watch::default()));
-    let head = add_segmentation(&pipeline, &superpixel)?;
+    let objects = detections.map(objects::make).transpose()?;
+    let head = add_segmentation(&pipeline, &superpixel, objects.as_ref())?;
     let labels = add_encoder(&pipeline, &folder.path(clip::LABELS))?;
     recorder::attach(&superpixel, &recorder, &labels, &watch)?;
+    let object_recorder = Arc::new(Mutex::new(None));
+    if let Some(objects) = &objects {
+        *object_recorder.lock().unwrap() = Some(ObjectRecorder::create(&folder, &notes)?);
+        let masks = add_encoder(&pipeline, &folder.path(clip::OBJECT_MASKS))?;
+        objects::attach(objects, &object_recorder, &masks, &watch)?;
+    }
     let source = ClipSource::add(&pipeline, input, &head, decoding, passage, &watch)?;
     let mut backend = String::new();
     watch::run(pipeline, &watch, stall, session, |message| {
@@ -118,6 +130,9 @@ pub fn run(job: Job<'_>, session: &mut Session) -> Result<Value> {
         "parts": parts.as_ref().map(|(parts, _)| parts.parts.len()),
     });
     summary::extend(&mut result, totals.to_json());
+    if let Some(recorder) = object_recorder.lock().unwrap().take() {
+        summary::extend(&mut result, recorder.finish()?);
+    }
     let length = if number.is_none() { facts.length } else { Length::default() };
     summary::add_coverage(&mut result, &length);
     std::fs::write(folder.path(clip::SUMMARY), summary::text(&result))?;
@@ -146,7 +161,11 @@ pub fn version(superpixel: &gst::Element) -> String {
 }
 
 /// Adds what frames go through; returns the first of its elements.
-fn add_segmentation(pipeline: &gst::Pipeline, superpixel: &gst::Element) -> Result<gst::Element> {
+fn add_segmentation(
+    pipeline: &gst::Pipeline,
+    superpixel: &gst::Element,
+    objects: Option<&gst::Element>,
+) -> Result<gst::Element> {
     let queue = gst::ElementFactory::make("queue")
         .property("max-size-buffers", 4u32)
         .property("max-size-bytes", 0u32)
@@ -158,8 +177,9 @@ fn add_segmentation(pipeline: &gst::Pipeline, superpixel: &gst::Element) -> Resu
     // for.
     let sink =
         gst::ElementFactory::make("fakesink").property("sync", false).property("async", false).build()?;
-    pipeline.add_many([&queue, &convert, superpixel, &sink])?;
-    gst::Element::link_many([&queue, &convert, superpixel, &sink])?;
+    let all: Vec<_> = [&queue, &convert, superpixel].into_iter().chain(objects).chain([&sink]).collect();
+    pipeline.add_many(&all)?;
+    gst::Element::link_many(all)?;
     Ok(queue)
 }
 

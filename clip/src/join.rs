@@ -30,10 +30,11 @@ pub fn run(
 ) -> Result<Value> {
     let inputs: Vec<_> = parts.iter().map(PathBuf::as_path).collect();
     let request = Request { path: output, inputs: &inputs, force };
-    Folder::check(&request, &clip::LAYOUT)?;
+    let layout = clip::layout(output, false, force);
+    Folder::check(&request, &layout)?;
     let summaries = parts.iter().map(|part| summary_of(part)).collect::<Result<Vec<_>>>()?;
     check(&summaries)?;
-    let folder = Folder::begin(&request, clip::LAYOUT)?;
+    let folder = Folder::begin(&request, layout)?;
     let mut totals = Totals::default();
     let source = summaries[0]["source"].as_str().unwrap_or_default();
     let schema = clip::SCHEMA.to_string();

@@ -9,6 +9,7 @@ mod cuts;
 mod decode;
 mod fault;
 mod join;
+mod objects;
 mod properties;
 mod recorder;
 mod schema;
@@ -26,6 +27,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use gst::prelude::*;
 use serde_json::{Value, json};
 use superpixel_output::{NewFile, Request};
 
@@ -116,6 +118,10 @@ struct Convert {
     /// List of parts from the command cuts: starts anew with each
     #[arg(long, value_name = "FILE")]
     cuts: Option<PathBuf>,
+    /// Boxes of objects to follow, as JSON: [{"frame": 0, "box": [X, Y, WIDTH, HEIGHT], "class": TEXT}, ...]; adds objects.mkv and
+    /// objects.parquet
+    #[arg(long, value_name = "FILE", conflicts_with = "cuts")]
+    objects: Option<PathBuf>,
     /// Only the part of that number, from 0 on
     #[arg(long, requires = "cuts", value_name = "NUMBER")]
     part: Option<usize>,
@@ -239,19 +245,24 @@ enum End {
 }
 
 fn convert(args: &Convert, session: &mut Session) -> Result<End> {
-    let Convert { input, output, properties, key, source, cuts, part, replace, common } = args;
+    let Convert { input, output, properties, key, source, cuts, objects, part, replace, common } = args;
     let mut words = properties.clone();
     if common.threads > 0 && !words.iter().any(|word| word.starts_with("threads=")) {
         words.push(format!("threads={}", common.threads));
     }
     let superpixel = properties::make_checked(&words)?;
+    if objects.is_some() && !superpixel.0.property::<bool>("temporal") {
+        return Err(Failure::usage("--objects follows regions by their track ids; leave temporal=false out"));
+    }
+    let detections = objects.as_ref().map(|path| objects::read(path)).transpose()?;
     let parts = cuts.as_ref().map(|path| cuts::read(path)).transpose()?.map(|parts| (parts, *part));
     // The tables and clip.json are UTF-8: bytes of a name that are not become U+FFFD.
     let source = source.as_deref().unwrap_or(input.as_os_str()).to_string_lossy();
     let job = convert::Job {
         input,
         output,
-        cuts: cuts.as_deref(),
+        lists: cuts.iter().chain(objects).map(PathBuf::as_path).collect(),
+        detections,
         force: replace.force,
         superpixel,
         decoding: common.decoding(),

@@ -17,7 +17,7 @@ use crate::tables::{Cell, Table};
 use crate::watch::Watch;
 
 /// Value of column `pts_ns` for a frame without a timestamp.
-const NO_TIME: i64 = -1;
+pub const NO_TIME: i64 = -1;
 
 /// The tables of a clip, frame by frame.
 pub struct Recorder {
@@ -136,8 +136,8 @@ pub fn attach(
     Ok(())
 }
 
-/// Sends a label map to the encoder. The first one also sets the caps: those of the video, with 16 bits of gray a pixel.
-fn send(pad: &gst::Pad, labels: &gst_app::AppSrc, map: gst::Buffer) {
+/// Sends a plane of 16 bits, such as a label map, to its encoder. The first one also sets the caps: those of the video, with 16 bits of gray a pixel.
+pub fn send(pad: &gst::Pad, labels: &gst_app::AppSrc, map: gst::Buffer) {
     if labels.caps().is_none()
         && let Some(caps) = pad.current_caps()
         && let Some(stream) = caps.structure(0)

@@ -93,6 +93,27 @@ impl Schema {
         Self::new("events", vec![FRAME], &[Event::LAYOUT])
     }
 
+    /// One row for each object of each frame.
+    pub fn objects() -> Self {
+        let group = |names, kind, unit, text| Group { names, kind, unit, text };
+        let groups = vec![
+            FRAME,
+            group(&["pts_ns"], Kind::I64, "ns", "Time of the frame, as of `regions`"),
+            group(&["id"], Kind::U32, "", "Name of the object over time, and its value in `objects.mkv`"),
+            group(&["area"], Kind::U32, "px", "Number of pixels"),
+            group(
+                &["x0", "y0", "x1", "y1"],
+                Kind::U16,
+                "px",
+                "Bounding box: x0, y0, x1, y1; x1 and y1 exclusive",
+            ),
+            group(&["vx", "vy"], Kind::Float, "px per frame", "Motion since the last frame, x then y"),
+            group(&["regions"], Kind::U32, "", "Number of regions"),
+            group(&["confidence"], Kind::Float, "", "Of the box in this frame, else of the last one"),
+        ];
+        Self::new("objects", groups, &[])
+    }
+
     /// The schema as Parquet's parser takes it.
     pub fn message(&self) -> String {
         let columns = self.groups.iter().flat_map(|group| group.names.iter().map(|name| (name, group.kind)));
@@ -186,7 +207,7 @@ mod tests {
             ("<!-- Columns, written by clip/src/schema.rs. -->\n", "<!-- End of the columns. -->\n");
         let (before, rest) = there.split_once(begin).unwrap();
         let after = rest.split_once(end).unwrap().1;
-        let tables = [Schema::regions(), Schema::adjacency(), Schema::events()]
+        let tables = [Schema::regions(), Schema::adjacency(), Schema::events(), Schema::objects()]
             .map(|schema| table(&schema))
             .join("\n");
         let wanted = format!("{before}{begin}\n{tables}\n{end}{after}");

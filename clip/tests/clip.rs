@@ -274,3 +274,81 @@ fn it_ends_with_its_parent() {
     let (status, said) = run(&[&bundled(), &folder.text("out"), "--parent", "1"]);
     assert_eq!((status, &said["fault"]), (74, &"machine".into()), "{said}");
 }
+
+#[test]
+fn objects_are_followed_from_boxes_of_a_file() {
+    let folder = Folder::new("objects");
+    let input = folder.text("small.mp4");
+    let (width, height) = (320, 180);
+    play(&format!(
+        "filesrc location=\"{}\" ! decodebin ! videoconvert ! videoscale ! video/x-raw,width={width},height={height} ! \
+         x264enc speed-preset=veryfast bframes=0 ! mp4mux ! filesink location=\"{input}\"",
+        bundled()
+    ));
+    let boxes = folder.text("boxes.json");
+    std::fs::write(&boxes, r#"[{"frame": 0, "box": [57.5, 62.5, 76, 78.5], "class": "bunny"}]"#).unwrap();
+    let settings = ["superpixel-size=12", "threads=2"];
+    let said = done(&[&[input.as_str(), &folder.text("out"), "--objects", &boxes][..], &settings].concat());
+    let chain = format!(
+        "filesrc location=\"{input}\" ! decodebin ! videoconvert ! superpixel {} overlay=none neighbors=true ! \
+         superpixelobjects objects=57,62,77,79 analytics=false",
+        settings.join(" ")
+    );
+    let frames = buffers(&format!("{chain} ! appsink name=sink"));
+    let masks = label_maps(&folder.path("out/objects.mkv"), width, height);
+    assert_eq!((frames.len(), masks.len()), (132, 132));
+    let mut table = rows(&folder.path("out/objects.parquet")).into_iter().peekable();
+    let mut seen = 0;
+    for (i, (frame, mask)) in frames.iter().zip(&masks).enumerate() {
+        let meta = SuperpixelMeta::from_buffer(frame).unwrap();
+        let (labels, ids) = (meta.labels().unwrap(), meta.objects().unwrap());
+        let wanted = |label: &u16| ids.get(usize::from(*label)).copied().unwrap_or(0) as u16;
+        assert!(labels.as_slice().iter().map(wanted).eq(mask.iter().copied()), "mask of frame {i}");
+        while table.peek().is_some_and(|row| numbers(row)[0] == i as f64) {
+            let row = numbers(&table.next().unwrap());
+            let inside: Vec<_> = (0..mask.len()).filter(|&p| f64::from(mask[p]) == row[2]).collect();
+            let (xs, ys) =
+                (inside.iter().map(|p| p % width as usize), inside.iter().map(|p| p / width as usize));
+            let bounds =
+                [xs.clone().min(), ys.clone().min(), xs.max(), ys.max()].map(|side| side.unwrap() as f64);
+            assert_eq!(row[3], inside.len() as f64, "area in frame {i}");
+            assert_eq!(
+                row[4..8],
+                [bounds[0], bounds[1], bounds[2] + 1.0, bounds[3] + 1.0],
+                "box in frame {i}"
+            );
+            assert_eq!(row[1], meta_time(frame), "time of frame {i}");
+            seen += 1;
+        }
+    }
+    assert!(table.next().is_none() && seen > 60, "{seen} frames with the object");
+    assert_eq!((&said["object_rows"], &said["objects"][0]["class"]), (&seen.into(), &"bunny".into()));
+    assert_eq!(said["objects"][0]["frames"], seen);
+
+    // A run without objects replaces all of that.
+    done(&[&[input.as_str(), &folder.text("out")][..], &settings].concat());
+    let mut names: Vec<_> =
+        std::fs::read_dir(folder.path("out")).unwrap().map(|one| one.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["adjacency.parquet", "clip.json", "events.parquet", "labels.mkv", "regions.parquet"]);
+
+    let refused = |more: &[&str], reason: &str| {
+        let (status, last) =
+            run(&[&[input.as_str(), &folder.text("other"), "--objects", &boxes][..], more].concat());
+        assert!(
+            status == 2 && last["error"].as_str().unwrap_or_default().contains(reason),
+            "{status} {last}"
+        );
+    };
+    refused(&["temporal=false"], "leave temporal=false out");
+    std::fs::write(&boxes, r#"[{"frame": 0, "box": [1, 2, 3]}]"#).unwrap();
+    refused(&[], "box 0: box must be [x, y, width, height]");
+    assert!(!folder.path("other").exists());
+    let output = program(&[input.as_str(), &folder.text("other"), "--objects", &boxes, "--cuts", &boxes]);
+    assert_eq!(output.status.code(), Some(2));
+}
+
+/// Time of a frame in ns, as the tables have it.
+fn meta_time(frame: &gst::Buffer) -> f64 {
+    frame.pts().unwrap().nseconds() as f64
+}

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MPL-2.0
 //! The folder of a clip: which files it has, and `clip.json`, which says that it is whole and made by `superpixel-clip`.
 
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
 use serde_json::{Map, Value};
 
 use crate::folder::Layout;
@@ -15,17 +19,42 @@ pub const REGIONS: &str = "regions.parquet";
 pub const ADJACENCY: &str = "adjacency.parquet";
 /// The table of events.
 pub const EVENTS: &str = "events.parquet";
+/// The masks of objects, where some are followed.
+pub const OBJECT_MASKS: &str = "objects.mkv";
+/// The table of objects, where some are followed.
+pub const OBJECTS: &str = "objects.parquet";
 /// The clip as a whole; written last.
 pub const SUMMARY: &str = "clip.json";
 /// Numbers that every summary has.
 const NUMBERS: [&str; 6] = ["frames", "width", "height", "tracks", "regions", "adjacency"];
 
-/// The folder of a clip.
+/// The files that every folder has.
+const ALWAYS: [&str; 5] = [LABELS, REGIONS, ADJACENCY, EVENTS, SUMMARY];
+/// The files of objects.
+const OF_OBJECTS: [&str; 2] = [OBJECT_MASKS, OBJECTS];
+/// Longest `clip.json` that is looked at, in bytes.
+const MOST: u64 = 1 << 20;
+
+/// The folder of a clip without objects.
 pub const LAYOUT: Layout = Layout {
     program: "superpixel-clip",
-    names: |name| [LABELS, REGIONS, ADJACENCY, EVENTS, SUMMARY].iter().any(|own| name == *own),
+    names: |name| ALWAYS.iter().any(|own| name == *own),
     marker: Some((SUMMARY, |text| read(text).is_some())),
 };
+
+const WITH_OBJECTS: Layout =
+    Layout { names: |name| ALWAYS.iter().chain(&OF_OBJECTS).any(|own| name == *own), ..LAYOUT };
+
+/// The layout of the folder that a run writes, with objects or without. Files with the names of theirs are the program's own only where
+/// the `clip.json` that is there lists objects, or where the caller may replace whatever has such a name.
+pub fn layout(path: &Path, has_objects: bool, force: bool) -> Layout {
+    let mut text = Vec::new();
+    let read_all = File::open(path.join(SUMMARY)).and_then(|file| file.take(MOST).read_to_end(&mut text));
+    let lists_objects =
+        read_all.is_ok() && read(&text).is_some_and(|summary| summary.contains_key("objects"));
+    let is_free = || OF_OBJECTS.iter().all(|name| path.join(name).symlink_metadata().is_err());
+    if lists_objects || has_objects && (force || is_free()) { WITH_OBJECTS } else { LAYOUT }
+}
 
 /// Reads `clip.json`; `None` where it is not one of [`SCHEMA`], or not whole.
 pub fn read(text: &[u8]) -> Option<Map<String, Value>> {

@@ -336,3 +336,45 @@ fn a_run_that_fails_leaves_nothing() {
     assert!(matches!(begin(&scratch.path("file/out"), &[], false), Err(Error::Failed(_))));
     assert_eq!(scratch.all().len(), 1);
 }
+
+/// Writes a folder with objects or without, as a run with `--objects` does.
+fn make_with(output: &Path, has_objects: bool, force: bool) -> Result<()> {
+    let layout = clip::layout(output, has_objects, force);
+    let folder = Folder::begin(&Request { path: output, inputs: &[], force }, layout)?;
+    fs::write(folder.path(clip::LABELS), "labels").unwrap();
+    let mut summary = SUMMARY.to_owned();
+    if has_objects {
+        fs::write(folder.path(clip::OBJECTS), "ours").unwrap();
+        fs::write(folder.path(clip::OBJECT_MASKS), "ours").unwrap();
+        summary = summary.replacen('{', "{\"objects\": [], ", 1);
+    }
+    fs::write(folder.path(clip::SUMMARY), summary).unwrap();
+    folder.finish()
+}
+
+#[test]
+fn files_of_objects_are_ours_where_the_summary_lists_objects() {
+    let scratch = Scratch::new("objects");
+    let out = scratch.path("out");
+    let has = |name: &str| out.join(name).exists();
+    // Ours come and go.
+    make_with(&out, true, false).unwrap();
+    assert!(has(clip::OBJECTS) && has(clip::OBJECT_MASKS));
+    make_with(&out, true, false).unwrap();
+    make_with(&out, false, false).unwrap();
+    assert!(!has(clip::OBJECTS) && !has(clip::OBJECT_MASKS));
+    // A user's own of that name stay.
+    for name in [clip::OBJECTS, clip::OBJECT_MASKS] {
+        fs::write(out.join(name), "mine").unwrap();
+        for has_objects in [false, true] {
+            refused(make_with(&out, has_objects, false), name);
+        }
+        make_with(&out, false, true).unwrap();
+        assert_eq!(fs::read_to_string(out.join(name)).unwrap(), "mine");
+        fs::remove_file(out.join(name)).unwrap();
+    }
+    // As of all names, with force.
+    fs::write(out.join(clip::OBJECTS), "mine").unwrap();
+    make_with(&out, true, true).unwrap();
+    assert_eq!(fs::read_to_string(out.join(clip::OBJECTS)).unwrap(), "ours");
+}
