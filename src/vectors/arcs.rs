@@ -57,9 +57,14 @@ pub(super) struct Graph {
 
 impl Graph {
     pub fn new(map: &Map<'_>) -> Self {
-        let arcs = Walker::new(map).arcs(map);
+        let arcs = Self::arcs(map);
         let rings = rings(&arcs);
         Self { arcs, rings }
+    }
+
+    /// The arcs alone.
+    pub fn arcs(map: &Map<'_>) -> Vec<Arc> {
+        Walker::new(map).arcs(map)
     }
 }
 

@@ -15,11 +15,13 @@ use crate::image::{Geometry, Labels, NO_LABEL};
 mod arcs;
 mod curves;
 mod gradients;
+mod rings;
 mod svg;
 
 use arcs::Graph;
 use curves::Curve;
 pub use gradients::{Gradient, Gradients};
+pub use rings::{Boundary, Polygon, boundaries};
 
 /// A label of pixels that are in no region.
 pub const OUTSIDE: u32 = u32::MAX;
@@ -84,11 +86,13 @@ fn wide(labels: &Labels<'_>) -> Vec<u32> {
     (0..labels.geometry().height() as usize).flat_map(|y| labels.row(y).iter().map(label)).collect()
 }
 
+/// Bytes that a side of a boundary takes at most, with rings and curves.
+const SIDE: usize = 512;
+
 /// Collections grow here without being asked whether there is memory, so all of it is asked for before: what corners and the sides of
 /// boundaries take at most.
-fn ask_for_memory(map: &Map<'_>) -> Result<()> {
+fn ask_for_memory(map: &Map<'_>, side: usize) -> Result<()> {
     const CORNER: usize = 2;
-    const SIDE: usize = 512;
     let sides: usize = (0..=map.height)
         .map(|y| {
             let differ = |x: &usize| map.at(*x, y) != map.at(*x, y.wrapping_sub(1));
@@ -96,7 +100,7 @@ fn ask_for_memory(map: &Map<'_>) -> Result<()> {
             (0..map.width).filter(differ).count() + (0..=map.width).filter(beside).count()
         })
         .sum();
-    let bytes = CORNER * (map.width + 1) * (map.height + 1) + SIDE * sides;
+    let bytes = CORNER * (map.width + 1) * (map.height + 1) + side * sides;
     Vec::<u8>::new().try_reserve_exact(bytes).map_err(|_| Error::Memory { what: "outlines", bytes })
 }
 
@@ -126,7 +130,7 @@ impl Outlines {
         }
         let size = [geometry.width() as usize, geometry.height() as usize];
         let map = Map { labels, width: size[0], height: size[1] };
-        ask_for_memory(&map)?;
+        ask_for_memory(&map, SIDE)?;
         let graph = Graph::new(&map);
         let curves = graph.arcs.iter().map(|arc| curves::fit(arc, tolerance.into())).collect();
         Ok(Self { size, graph, curves })

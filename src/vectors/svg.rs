@@ -88,7 +88,7 @@ impl<'a> Path<'a> {
 
 impl Curve {
     /// First point of one of its directions.
-    fn first(&self, is_reversed: bool) -> [i32; 2] {
+    pub(super) fn first(&self, is_reversed: bool) -> [i32; 2] {
         match self.pieces.last() {
             Some(last) if is_reversed => last.end(),
             _ => self.start,
@@ -96,7 +96,7 @@ impl Curve {
     }
 
     /// Calls `visit` with its pieces in one of its directions.
-    fn for_each(&self, is_reversed: bool, mut visit: impl FnMut(Piece)) {
+    pub(super) fn for_each(&self, is_reversed: bool, mut visit: impl FnMut(Piece)) {
         if !is_reversed {
             self.pieces.iter().for_each(|&piece| visit(piece));
             return;

@@ -9,7 +9,9 @@ use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::error::Error;
 use gstsuperpixel::image::{Geometry, Labels, NO_LABEL};
 use gstsuperpixel::post::abstraction::labels::LabelSmoother;
-use gstsuperpixel::vectors::{Drawing, Gradient, Gradients, Lines, OUTSIDE, Outlines, Style, TOLERANCE};
+use gstsuperpixel::vectors::{
+    Drawing, Gradient, Gradients, Lines, OUTSIDE, Outlines, Style, TOLERANCE, boundaries,
+};
 
 type Point = [i64; 2];
 
@@ -428,4 +430,102 @@ fn smoothed_labels_lose_hairs_and_keep_lines_borders_and_masks() {
     // A map that has nothing to smooth stays.
     let halves: Vec<u16> = (0..(w * h) as usize).map(|at| u16::from(at % 150 >= 77)).collect();
     assert!(smoothed(&halves, g, 6.0, 2) == halves);
+}
+
+/// True if a ring goes around the middle of a pixel.
+fn surrounds(ring: &[[f32; 2]], x: usize, y: usize) -> bool {
+    let (x, y) = (x as f32 + 0.5, y as f32 + 0.5);
+    let sides = ring.iter().zip(ring.iter().cycle().skip(1));
+    let crosses = |(a, b): &(&[f32; 2], &[f32; 2])| {
+        (a[1] <= y) != (b[1] <= y) && a[0] + (y - a[1]) / (b[1] - a[1]) * (b[0] - a[0]) > x
+    };
+    sides.filter(crosses).count() % 2 == 1
+}
+
+#[test]
+fn polygons_have_exactly_the_pixels_of_their_region() {
+    for (seed, (w, h)) in [(40, 30), (7, 50), (1, 1), (33, 33), (2, 2)].into_iter().enumerate() {
+        // Few labels and much noise: holes in holes, and pieces that touch at a corner.
+        let map = drawn_map(w, h, seed, 3);
+        let outlines = Outlines::new(&map, geometry(w as u32, h as u32), 0.0).unwrap();
+        for label in 0..4 {
+            let polygons = outlines.polygons(label);
+            for (at, &own) in map.iter().enumerate() {
+                let (x, y) = (at % w, at / w);
+                let covers = polygons.iter().filter(|polygon| {
+                    let in_hole = polygon.holes.iter().any(|hole| surrounds(hole, x, y));
+                    surrounds(&polygon.outer, x, y) && !in_hole
+                });
+                assert_eq!(covers.count(), usize::from(own == label), "{seed}: {label} at {x}, {y}");
+            }
+        }
+    }
+}
+
+#[test]
+fn polygons_are_pieces_with_their_own_holes() {
+    #[rustfmt::skip]
+    let map = [
+        1, 1, 1, 1, 1, 0,
+        1, 0, 0, 0, 1, 0,
+        1, 0, 1, 0, 1, 0,
+        1, 0, 0, 0, 1, 0,
+        1, 1, 1, 1, 1, 0,
+        0, 0, 0, 0, 0, 1,
+    ];
+    let polygons = Outlines::new(&map, geometry(6, 6), 0.0).unwrap().polygons(1);
+    let sizes: Vec<_> = polygons.iter().map(|polygon| (polygon.outer.len(), polygon.holes.len())).collect();
+    // The frame has the hole; the pixel in it and the one at the frame's corner are pieces of their own.
+    assert_eq!(polygons.len(), 3);
+    assert_eq!(sizes.iter().map(|(_, holes)| holes).sum::<usize>(), 1);
+    let frame = polygons.iter().find(|polygon| !polygon.holes.is_empty()).unwrap();
+    let corners = |points: &[[f32; 2]]| points.iter().map(|&[x, y]| [x as u32, y as u32]).collect::<Vec<_>>();
+    assert!([[0, 0], [5, 0], [5, 5], [0, 5]].iter().all(|corner| corners(&frame.outer).contains(corner)));
+    assert!([[1, 1], [4, 1], [4, 4], [1, 4]].iter().all(|corner| corners(&frame.holes[0]).contains(corner)));
+    assert!(Outlines::new(&map, geometry(6, 6), 0.0).unwrap().polygons(7).is_empty());
+}
+
+#[test]
+fn boundaries_have_each_side_between_labels_once() {
+    let (w, h) = (37, 29);
+    let map = drawn_map(w, h, 5, 9);
+    let mut short: Vec<u16> =
+        map.iter().map(|&label| if label == 3 { NO_LABEL } else { label as u16 }).collect();
+    let at = |x: i64, y: i64| {
+        let is_inside = x >= 0 && y >= 0 && x < w as i64 && y < h as i64;
+        match is_inside.then(|| map[y as usize * w + x as usize]) {
+            Some(label) if label != 3 => label,
+            _ => OUTSIDE,
+        }
+    };
+    let mut sides = HashMap::new();
+    for boundary in boundaries(&Labels::new(geometry(w as u32, h as u32), &mut short, w).unwrap()).unwrap() {
+        for pair in boundary.corners.windows(2) {
+            let [from, to] = [pair[0], pair[1]].map(|corner| corner.map(i64::from));
+            let step = [(to[0] - from[0]).signum(), (to[1] - from[1]).signum()];
+            assert_eq!(step[0].abs() + step[1].abs(), 1, "along sides of pixels");
+            let mut place = from;
+            while place != to {
+                let [x, y] = place;
+                let (right, left) = match step {
+                    [1, _] => (at(x, y), at(x, y - 1)),
+                    [-1, _] => (at(x - 1, y - 1), at(x - 1, y)),
+                    [_, 1] => (at(x - 1, y), at(x, y)),
+                    _ => (at(x, y - 1), at(x - 1, y - 1)),
+                };
+                assert_eq!(boundary.beside, [right, left]);
+                place = [x + step[0], y + step[1]];
+                let side = if step[0] + step[1] > 0 { [x, y] } else { place };
+                *sides.entry((side, step[0] != 0)).or_insert(0) += 1;
+            }
+        }
+    }
+    for y in 0..=h as i64 {
+        for x in 0..=w as i64 {
+            for (other, is_level) in [(at(x, y - 1), true), (at(x - 1, y), false)] {
+                let expected = i32::from(at(x, y) != other);
+                assert_eq!(sides.get(&([x, y], is_level)).copied().unwrap_or(0), expected, "{x}, {y}");
+            }
+        }
+    }
 }
