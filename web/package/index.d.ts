@@ -31,6 +31,47 @@ export interface Level extends LabelMap {
   nRegions: number;
 }
 
+/** A level by its superpixels. */
+export interface Groups {
+  nRegions: number;
+  /** The region of each superpixel. */
+  of: Uint16Array;
+  /** Pixels of each region. */
+  area: Uint32Array;
+  /** x0, y0, x1, y1 of each region, the last two exclusive. */
+  bounds: Uint16Array;
+}
+
+/** Boundaries between regions along the sides of pixels, from one corner where three or more meet to the next. */
+export interface Boundaries {
+  /** Labels to the right and to the left of each; `NO_LABEL` outside. */
+  beside: Uint16Array;
+  /** Each has the corners from `starts[i]` to `starts[i + 1]`. */
+  starts: Uint32Array;
+  /** x and y of the corners of pixels where boundaries begin, turn and end. */
+  corners: Uint16Array;
+}
+
+/** A piece of a region: x and y of points in px in turn, of which the last is joined to the first. */
+export interface Polygon {
+  outer: number[];
+  holes: number[][];
+}
+
+/** An option of an algorithm, from which a page makes a control. */
+export interface Parameter {
+  name: string;
+  title: string;
+  /** Empty where it has none. */
+  unit: string;
+  text: string;
+  kind: "integer" | "number" | "boolean" | "choice";
+  min?: number;
+  max?: number;
+  choices?: { name: string; text: string }[];
+  default: number | boolean | string;
+}
+
 /** What a picture or frame gives. */
 export interface Segmentation extends Level {
   /** With `regions`. */
@@ -81,6 +122,10 @@ export class Levels {
   readonly merges: MergeStepTable;
   /** The map of exactly so many regions, 1 to 65535, or of as few as there can be. */
   cut(regions: number): Level;
+  /** That level without its pixels. */
+  groups(regions: number): Groups;
+  /** The boundaries between superpixels, each once. The outline of a region of any level is some of them. */
+  boundaries(): Boundaries;
   /** The region of a pixel in that map; `undefined` outside of a mask. `bounds` are x0, y0, x1, y1, the last two exclusive. */
   regionAt(x: number, y: number, regions: number): { label: number; area: number; bounds: [number, number, number, number] } | undefined;
   /** A region of that map inside of its bounds: a byte a pixel, 1 inside. */
@@ -98,6 +143,15 @@ export function meanColor(image: Image, map: LabelMap): Uint8ClampedArray;
 
 /** The mask of one region as COCO's run lengths. */
 export function rle(map: LabelMap, label: number): { size: [number, number]; counts: string };
+
+/** The pieces of one region, with `tolerance` 0, the default, exactly its pixels, else so many px from smoothed outlines at most. */
+export function polygons(map: LabelMap, label: number, options?: { tolerance?: number }): Polygon[];
+
+/** Names of the algorithms. */
+export function algorithms(): string[];
+
+/** The options of an algorithm, with texts, ranges and defaults. */
+export function parameters(algorithm: string): Parameter[];
 
 /** The text of an SVG file. `colors` are three bytes a label, by default the mean colors in the map's table; `lines` is a width in px. */
 export function svg(

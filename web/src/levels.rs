@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MPL-2.0
 //! The class `Levels`: all levels of a picture at once, from its superpixels and the steps in which they are merged.
 
-use gstsuperpixel::image::{Geometry, NO_LABEL};
+use gstsuperpixel::image::{Geometry, Labels, NO_LABEL};
 use gstsuperpixel::regions::{MergeStep, Region};
-use js_sys::{Array, Object, Reflect, Uint8Array, Uint16Array};
+use gstsuperpixel::vectors::boundaries;
+use js_sys::{Array, Object, Reflect, Uint8Array, Uint16Array, Uint32Array};
 use wasm_bindgen::prelude::*;
 
 use crate::coarser::Coarser;
-use crate::errors::{Result, range_error, type_error};
+use crate::errors::{Result, range_error, thrown, type_error};
 use crate::segmenter::State;
 use crate::tables::{columns, put};
 use crate::values::{resize, whole};
@@ -105,6 +106,35 @@ impl Levels {
         put(&object, "height", self.geometry.height())?;
         put(&object, "nRegions", count)?;
         put(&object, "labels", Uint16Array::from(&labels[..]))?;
+        Ok(object)
+    }
+
+    /// A level without its pixels: the region of each superpixel, and area and bounds of each region.
+    pub fn groups(&mut self, regions: &JsValue) -> Result<Object> {
+        let level = self.level(level("regions", regions)?)?;
+        let (areas, bounds): (Vec<u32>, Vec<[u16; 4]>) = level.covers.iter().copied().unzip();
+        let object = Object::new();
+        put(&object, "nRegions", level.count)?;
+        put(&object, "of", Uint16Array::from(&level.of[..]))?;
+        put(&object, "area", Uint32Array::from(&areas[..]))?;
+        put(&object, "bounds", Uint16Array::from(bounds.as_flattened()))?;
+        Ok(object)
+    }
+
+    /// The boundaries between superpixels, each once. Outlines at any level are some of them.
+    pub fn boundaries(&mut self) -> Result<Object> {
+        let width = self.geometry.width() as usize;
+        let labels = Labels::new(self.geometry, &mut self.labels, width).map_err(thrown)?;
+        let (mut beside, mut starts, mut corners) = (Vec::new(), vec![0], Vec::new());
+        for boundary in boundaries(&labels).map_err(thrown)? {
+            beside.extend(boundary.beside.map(|label| u16::try_from(label).unwrap_or(NO_LABEL)));
+            corners.extend(boundary.corners.into_iter().map(|corner| corner.map(|place| place as u16)));
+            starts.push(corners.len() as u32);
+        }
+        let object = Object::new();
+        put(&object, "beside", Uint16Array::from(&beside[..]))?;
+        put(&object, "starts", Uint32Array::from(&starts[..]))?;
+        put(&object, "corners", Uint16Array::from(corners.as_flattened()))?;
         Ok(object)
     }
 

@@ -12,6 +12,8 @@ mod labels;
 mod levels;
 pub mod names;
 mod options;
+mod parameters;
+mod polygons;
 mod runs;
 mod segmenter;
 mod tables;
