@@ -114,6 +114,77 @@ test("levels are those that exact numbers give", () => {
   levels.free();
 });
 
+test("groups and boundaries are levels without their pixels", () => {
+  const [image] = frames, levels = new sp.Levels(image, { nSegments: 900 });
+  const { labels } = levels, { beside, starts, corners } = levels.boundaries();
+  assert.equal(beside.length / 2, starts.length - 1);
+  assert.equal(starts.at(-1), corners.length / 2);
+  for (const nRegions of [1, 9, 200, 900]) {
+    const map = levels.cut(nRegions), groups = levels.groups(nRegions);
+    assert.equal(groups.nRegions, map.nRegions);
+    assert.deepEqual(labels.map((label) => groups.of[label]), map.labels);
+    const region = levels.regionAt(200, 100, nRegions);
+    assert.equal(groups.area[region.label], region.area);
+    assert.deepEqual([...groups.bounds.subarray(4 * region.label, 4 * region.label + 4)], region.bounds);
+    // Sides of pixels around the region, counted in the map and along boundaries.
+    const at = (x, y) => x >= 0 && y >= 0 && x < 320 && y < 180 && map.labels[y * 320 + x] === region.label;
+    let sides = 0, walked = 0;
+    for (let y = 0; y <= 180; y++) for (let x = 0; x <= 320; x++) sides += (at(x, y) !== at(x - 1, y)) + (at(x, y) !== at(x, y - 1));
+    for (let i = 0; i < starts.length - 1; i++) {
+      const [right, left] = [beside[2 * i], beside[2 * i + 1]].map((label) => groups.of[label] === region.label);
+      if (right === left) continue;
+      for (let k = 2 * starts[i] + 2; k < 2 * starts[i + 1]; k += 2) walked += Math.abs(corners[k] - corners[k - 2]) + Math.abs(corners[k + 1] - corners[k - 1]);
+    }
+    assert.equal(walked, sides);
+  }
+  levels.free();
+});
+
+test("polygons have exactly the pixels of a region", () => {
+  const map = sp.segment(frames[0], { nSegments: 200, connectivity: false });
+  const inside = (ring, x, y) => {
+    let crossings = 0;
+    for (let i = 0, j = ring.length - 2; i < ring.length; j = i, i += 2) {
+      const [ax, ay, bx, by] = [ring[j], ring[j + 1], ring[i], ring[i + 1]];
+      if (ay <= y !== by <= y && ax + ((y - ay) / (by - ay)) * (bx - ax) > x) crossings++;
+    }
+    return crossings % 2 === 1;
+  };
+  for (const label of [3, 90]) {
+    const pieces = sp.polygons(map, label);
+    assert.deepEqual(JSON.parse(JSON.stringify(pieces)), pieces);
+    map.labels.forEach((own, i) => {
+      const [x, y] = [(i % 320) + 0.5, Math.floor(i / 320) + 0.5];
+      const covers = pieces.filter(({ outer, holes }) => inside(outer, x, y) && !holes.some((hole) => inside(hole, x, y)));
+      assert.equal(covers.length, own === label ? 1 : 0, `${label} at ${x}, ${y}`);
+    });
+    const corners = (all) => all.reduce((sum, { outer }) => sum + outer.length, 0);
+    assert.ok(corners(sp.polygons(map, label, { tolerance: 2 })) < corners(pieces));
+  }
+  assert.deepEqual(sp.polygons(map, 60000), []);
+  assert.throws(() => sp.polygons(map, 1, { tolerance: 9 }), RangeError);
+  assert.throws(() => sp.polygons(map, 1, { smooth: 1 }), TypeError);
+});
+
+test("parameters are the options, with their defaults", () => {
+  const image = draw(40, 30, 1), types = readFileSync(join(process.env.SUPERPIXEL_WEB, "options.d.ts"), "utf8");
+  for (const algorithm of sp.algorithms()) {
+    const own = types.split(`algorithm${algorithm === "slic" ? "?" : ""}: "${algorithm}";`)[1].split("\n}")[0];
+    const typed = [...own.matchAll(/^ {2}(\w+)\?: /gm)].map(([, name]) => name);
+    const all = sp.parameters(algorithm);
+    assert.deepEqual(all.map(({ name }) => name), typed);
+    const { labels } = sp.segment(image, { algorithm });
+    for (const { name, kind, min, max, choices, default: usual } of all) {
+      if (["temporal", "superpixelSize"].includes(name)) continue;
+      assert.deepEqual(sp.segment(image, { algorithm, [name]: usual }).labels, labels, `${algorithm} ${name}`);
+      if (kind === "choice") assert.ok(choices.some((choice) => choice.name === usual));
+      if (min !== undefined) assert.ok(min <= usual && usual <= max && max > min, name);
+      if (min > 0) assert.throws(() => sp.segment(image, { algorithm, [name]: min / 2 }), Error, name);
+    }
+  }
+  assert.throws(() => sp.parameters("watershed"), RangeError);
+});
+
 test("drawings and exports", () => {
   const image = { data: new Uint8Array([0, 0, 0, 255, 1, 0, 0, 255, 200, 0, 0, 255]), width: 3, height: 1 };
   const map = { labels: new Uint16Array([0, 0, 1]), width: 3, height: 1 };
@@ -153,15 +224,17 @@ test("wrong arguments are errors with words and never traps", () => {
   const odd = [undefined, null, NaN, -1, 0, 0.5, 2 ** 32, 2 ** 53, 1e308, -Infinity, Infinity, "x", "slic", true, [], {}, 7n, Symbol("s"), () => 1,
     new Uint8Array(3), new Uint16Array(200), new Float32Array(800), new Proxy({}, { get() { throw new Error("trap of a proxy"); } })];
   const names = ["algorithm", "nSegments", "superpixelSize", "compactness", "nRegions", "mask", "regions", "merge", "refine", "iterations", "levels"];
-  const calls = [];
+  const calls = [], levels = new sp.Levels(image);
   for (const value of odd) {
     for (const name of ["data", "width", "height", "format", "matrix", "fullRange"]) calls.push(() => sp.segment({ ...image, [name]: value }));
     for (const name of names) calls.push(() => sp.segment(image, { [name]: value }), () => new sp.Segmenter({ [name]: value }).free());
     calls.push(() => sp.segment(value), () => sp.segment(image, value), () => new sp.Levels(value), () => new sp.Levels(image, value).free());
     for (const name of ["labels", "width", "height"]) {
       const map = { labels: new Uint16Array(200), width: 20, height: 10, [name]: value };
-      calls.push(() => sp.boundaries(image, map), () => sp.meanColor(image, map), () => sp.rle(map, value), () => sp.svg(map, value));
+      calls.push(() => sp.boundaries(image, map), () => sp.meanColor(image, map), () => sp.rle(map, value), () => sp.svg(map, value),
+        () => sp.polygons(map, value), () => sp.polygons(map, 0, value));
     }
+    calls.push(() => levels.groups(value), () => levels.cut(value), () => sp.parameters(value));
     calls.push(() => sp.boundaries(image, value), () => sp.svg(value), () => sp.rle(value, value));
   }
   let refused = 0;
