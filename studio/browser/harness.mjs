@@ -30,12 +30,12 @@ export async function startStudio(source = clip, properties = [], port = 0) {
   };
 }
 
-/** A browser; its pages are 1440x900 unless told otherwise. */
-export function startBrowser() {
+/** A browser, with more arguments where a test needs them; its pages are 1440x900 unless told otherwise. */
+export function startBrowser(more = []) {
   return chromium.launch({
     executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
     // In a container there is neither a user for the sandbox nor much shared memory.
-    args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
+    args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", ...more],
   });
 }
 

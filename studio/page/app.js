@@ -12,6 +12,7 @@ import { Painter, VIEWS } from "./painter.js";
 import { Pins } from "./pins.js";
 import { Plot } from "./plots.js";
 import { showPresets } from "./presets.js";
+import { check, isTyped, menus, otherTheme, rememberTheme, segment } from "./segments.js";
 import { Transport } from "./transport.js";
 import { Zoom } from "./zoom.js";
 
@@ -148,16 +149,6 @@ function measure() {
 for (const { name, title } of VIEWS) {
   $("views").append(segment(title, name === look.view, () => setView(name)));
 }
-function segment(title, chosen, action) {
-  const button = Object.assign(document.createElement("button"), { type: "button", textContent: title });
-  button.setAttribute("role", "radio");
-  button.setAttribute("aria-checked", chosen);
-  button.onclick = action;
-  return button;
-}
-function check(group, index) {
-  [...group.children].forEach((button, i) => button.setAttribute("aria-checked", i === index));
-}
 const viewed = () => VIEWS.find(({ name }) => name === look.view);
 function setView(name) {
   look.view = name;
@@ -244,19 +235,7 @@ pins.addEventListener("change", () => {
   $("pin-count").hidden = pins.count === 0;
 });
 
-const MENUS = ["copy", "export"];
-function openMenu(name) {
-  for (const menu of MENUS) {
-    const open = menu === name && $(`${menu}-menu`).hidden;
-    $(`${menu}-menu`).hidden = !open;
-    $(`${menu}-open`).setAttribute("aria-expanded", open);
-    if (open) $(`${menu}-menu`).querySelector("button").focus();
-  }
-}
-for (const name of MENUS) $(`${name}-open`).onclick = () => openMenu(name);
-document.addEventListener("click", (event) => {
-  if (!event.target.closest(".menu")) openMenu(null);
-});
+const openMenu = menus(["copy", "export"]);
 
 // --- what a person takes along
 
@@ -323,16 +302,7 @@ $("pins-clear").onclick = () => pins.clear();
 
 // --- keyboard and theme
 
-function setTheme(theme) {
-  document.documentElement.dataset.theme = theme;
-  localStorage.setItem("superpixel-studio-theme", theme);
-}
-function otherTheme() {
-  const dark = getComputedStyle(document.documentElement).getPropertyValue("--dark").trim() === "1";
-  setTheme(dark ? "light" : "dark");
-}
-const kept = localStorage.getItem("superpixel-studio-theme");
-if (kept === "dark" || kept === "light") setTheme(kept);
+rememberTheme();
 $("theme").onclick = otherTheme;
 $("help").onclick = () => $("shortcuts").showModal();
 
@@ -357,10 +327,8 @@ const KEYS = {
 VIEWS.forEach(({ name }, index) => { KEYS[index + 1] = () => setView(name); });
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") openMenu(null);
-  const typing = event.target.closest("input:not([type=checkbox]):not([type=range]), select, textarea, dialog");
-  const presses = event.key === " " && event.target.closest("button, input, summary");
   const action = KEYS[event.key.toLowerCase()];
-  if (typing || presses || !action || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (!action || isTyped(event) || event.ctrlKey || event.metaKey || event.altKey) return;
   event.preventDefault();
   action();
 });

@@ -88,7 +88,7 @@ class Row {
   constructor(property, change) {
     this.property = property;
     const id = `property-${property.name}`;
-    const unit = property.text.match(UNIT)?.[1];
+    const unit = property.unit || property.text.match(UNIT)?.[1];
     this.reset = make("button", { type: "button", class: "quiet reset", title: `Default: ${property.default}` }, "↺");
     this.reset.setAttribute("aria-label", `${property.nick}: default, ${property.default}`);
     this.reset.onclick = () => change(property.default);

@@ -2,7 +2,7 @@
 // What a person takes along: pictures, label maps, tables, videos, and the pipeline as text.
 
 import { Painter, VIEWS } from "./painter.js";
-import { labelPng } from "./png.js";
+import { grayPng } from "./png.js";
 
 /** Rows of a contact sheet, and frames from one to the next. */
 const ROWS = 3, APART = 12;
@@ -33,7 +33,7 @@ export async function savePicture(canvas, frame) {
 /** The exact label map of a side. */
 export async function saveLabels(frame, index) {
   const { labels, width, height } = frame.sides[index];
-  save(await labelPng(labels, width, height), `labels-${frame.number}.png`);
+  save(await grayPng(labels, width, height), `labels-${frame.number}.png`);
 }
 
 /** Collects frames of some moments, and draws each in all views that it has. */

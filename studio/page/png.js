@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-// A label map as PNG of 16-bit gray, which a canvas cannot write.
+// Label maps and masks as PNG of gray, which a canvas cannot write. The npm package has this file, too.
 
 const TABLE = new Uint32Array(256).map((_, n) => {
   let value = n;
@@ -22,18 +22,20 @@ function chunk(name, data) {
   return bytes;
 }
 
-/** The PNG of width * height labels. */
-export async function labelPng(labels, width, height) {
-  const rows = new Uint8Array(height * (1 + 2 * width)), view = new DataView(rows.buffer);
-  for (let y = 0, at = 0; y < height; y++) {
+/** The PNG of width * height samples: of 8 bits from a Uint8Array, of 16 from a Uint16Array. */
+export async function grayPng(samples, width, height) {
+  const bytes = samples.BYTES_PER_ELEMENT, length = 1 + bytes * width;
+  const rows = new Uint8Array(height * length), view = new DataView(rows.buffer);
+  for (let y = 0; y < height; y++) {
     // Rows as they are: the first byte names no filter.
-    at++;
-    for (let x = 0; x < width; x++, at += 2) view.setUint16(at, labels[y * width + x]);
+    const own = samples.subarray(y * width, (y + 1) * width), at = y * length + 1;
+    if (bytes === 1) rows.set(own, at);
+    else own.forEach((sample, x) => view.setUint16(at + 2 * x, sample));
   }
   const head = new Uint8Array(13), shape = new DataView(head.buffer);
   shape.setUint32(0, width);
   shape.setUint32(4, height);
-  head[8] = 16;
+  head[8] = 8 * bytes;
   const packed = new Response(new Blob([rows]).stream().pipeThrough(new CompressionStream("deflate")));
   const data = new Uint8Array(await packed.arrayBuffer());
   const signature = Uint8Array.of(137, 80, 78, 71, 13, 10, 26, 10);

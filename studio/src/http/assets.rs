@@ -39,6 +39,7 @@ assets! {
     "png.js": "text/javascript; charset=utf-8",
     "presets.js": "text/javascript; charset=utf-8",
     "scale.js": "text/javascript; charset=utf-8",
+    "segments.js": "text/javascript; charset=utf-8",
     "transport.js": "text/javascript; charset=utf-8",
     "zoom.js": "text/javascript; charset=utf-8",
 }
