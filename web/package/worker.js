@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MPL-2.0
+// The package in a worker: answers the calls of client.js.
+
+/** What may be called. */
+const FUNCTIONS = ["algorithms", "boundaries", "meanColor", "parameters", "polygons", "rle", "segment", "svg"];
+const METHODS = {
+  Levels: ["boundaries", "cut", "free", "groups", "mask", "regionAt"],
+  Segmenter: ["draw", "free", "reset", "segment", "set"],
+};
+/** What a new object tells of itself. */
+const FACTS = { Levels: ["height", "labels", "merges", "nRegions", "regions", "width"], Segmenter: [] };
+
+// A static import would let the first messages pass before anybody listens.
+const loaded = import("./browser.js");
+const objects = new Map();
+let last = 0;
+
+function call(api, { make, of, name, values }) {
+  if (make !== undefined) {
+    if (!Object.hasOwn(METHODS, make)) throw new TypeError(`a worker makes ${Object.keys(METHODS).join(" or ")}, got ${make}`);
+    const object = new api[make](...values);
+    objects.set(++last, { object, kind: make });
+    return { object: last, ...Object.fromEntries(FACTS[make].map((fact) => [fact, object[fact]])) };
+  }
+  if (of === undefined) {
+    if (!FUNCTIONS.includes(name)) throw new TypeError(`a worker calls ${FUNCTIONS.join(", ")}, got ${name}`);
+    return api[name](...values);
+  }
+  const known = objects.get(of);
+  if (!known) throw new TypeError("this object was freed; make another one");
+  if (!METHODS[known.kind].includes(name)) throw new TypeError(`${known.kind} has ${METHODS[known.kind].join(", ")}, got ${name}`);
+  if (name === "free") objects.delete(of);
+  return known.object[name](...values);
+}
+
+/** Memory of a result's arrays: they are copies that nobody here needs any more. */
+function buffers(value, found = new Set()) {
+  if (ArrayBuffer.isView(value)) found.add(value.buffer);
+  else if (Array.isArray(value)) return found;
+  else if (value && typeof value === "object") for (const part of Object.values(value)) buffers(part, found);
+  return found;
+}
+
+addEventListener("message", async ({ data }) => {
+  try {
+    const value = call(await loaded, data);
+    postMessage({ id: data.id, value }, [...buffers(value)]);
+  } catch (error) {
+    const { name, message } = error instanceof Error ? error : { name: "Error", message: String(error) };
+    postMessage({ id: data.id, error: { name, message } });
+  }
+});
