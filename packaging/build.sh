@@ -173,7 +173,7 @@ build_web() {
     fresh_folder "$stage"
     cp -r web/package "$stage/package"
     packaging/bill.py web/Cargo.toml "$wasm_triple" "$stage/package/superpixels.cdx.json" "$stage/package/LICENSE-THIRD-PARTY"
-    cp LICENSE web/README.md "$stage/package/"
+    cp LICENSE web/README.md studio/page/png.js "$stage/package/"
     sed -i "s|@VERSION@|$(fact "p['version']")|" "$stage/package/package.json"
     prepare_wasm || die "there is no compiler for $wasm_triple: rustup target add $wasm_triple"
     # Messages of panics name files; not where they were here.
