@@ -47,7 +47,7 @@ check_withdrawn() {
 }
 check_scripts() {
     fetch_shellcheck
-    "$tool" --severity=warning --external-sources --source-path="$root" pipelines/*.sh tests/*.sh tests/sections/*.sh tools/*.sh packaging/*.sh docs/pictures/*.sh .ci/run
+    "$tool" --severity=warning --external-sources --source-path="$root" pipelines/*.sh tests/*.sh tests/sections/*.sh tools/*.sh packaging/*.sh web/playground/*.sh docs/pictures/*.sh .ci/run
 }
 # Every package, in one call: for each alone Cargo would choose other features of what they share, and check that again.
 lint_all() { cargo clippy --locked --workspace --all-targets --features gst-plugin-superpixel/cli -- -D warnings; }

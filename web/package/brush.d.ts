@@ -5,7 +5,7 @@ import type { Options, Polygon } from "./index.js";
 
 export type BrushMode = "add" | "remove";
 
-/** What `hover` tells; null where no region is pointed at. */
+/** Detail of `hover`; null while no region is pointed at. */
 export interface Hover {
   x: number;
   y: number;
@@ -17,7 +17,7 @@ export interface Hover {
 }
 
 export interface SuperpixelBrushEventMap extends HTMLElementEventMap {
-  /** The picture can be selected in. */
+  /** Regions of the picture can be selected. */
   load: CustomEvent<{ width: number; height: number; nRegions: number }>;
   /** A stroke, an undo or a redo has changed the mask. */
   change: CustomEvent<{ area: number; canUndo: boolean; canRedo: boolean }>;
@@ -38,7 +38,7 @@ export class SuperpixelBrush extends HTMLElement {
   /** One that others use, too; without it the element starts its own. */
   get worker(): SuperpixelWorker | null;
   set worker(worker: SuperpixelWorker);
-  /** What a stroke does; with Alt or the right button it does the other. */
+  /** Effect of a stroke; with Alt or the right button it has the other one. */
   mode: BrushMode;
   /** Regions of the picture at this level, 1 to 65535; unset a fifth of the superpixels. */
   get level(): number | null;
@@ -47,7 +47,7 @@ export class SuperpixelBrush extends HTMLElement {
   readonly nRegions: number;
   /** Labels of the finest level, not a copy. */
   readonly labels: Uint16Array | null;
-  /** Kept when the picture can be selected in, broken where it cannot be. */
+  /** Resolves once regions can be selected, rejects if the picture or its segmentation fails. */
   readonly ready: Promise<void>;
   /** A byte a pixel, 1 where it is selected; not a copy. Setting one, not 0 inside, forgets strokes. */
   get mask(): Uint8Array | null;

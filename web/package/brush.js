@@ -12,7 +12,7 @@ const MODES = ["add", "remove"];
 const OPTIONS = { "n-segments": "nSegments", algorithm: "algorithm" };
 const COLOR = "#2dd4bf";
 const LABEL = "Picture to select in. Arrow keys move from region to region, Space selects, plus and minus change the size of regions.";
-/** Of the superpixels, the part that regions are at first. */
+/** The first level has a fifth of the superpixels. */
 const FIRST = 5;
 /** Of 255, how much of the picture the mask covers; px of the picture's width for each of the mask's rim. */
 const COVER = 140, RIM = 700;
@@ -50,7 +50,7 @@ function whole(name, value) {
   return number;
 }
 
-// Where pages are made on a server there is no such class, and importing must not fail.
+// Servers that make pages have no HTMLElement, and importing must not fail there.
 export class SuperpixelBrush extends (globalThis.HTMLElement ?? Object) {
   static observedAttributes = ["src", "mode", "level", "color", "label", ...Object.keys(OPTIONS)];
 
@@ -184,7 +184,7 @@ export class SuperpixelBrush extends (globalThis.HTMLElement ?? Object) {
   /** Labels of the finest level; null without a picture. Not a copy. */
   get labels() { return this.#levels?.labels ?? null; }
 
-  /** A promise that is kept when the picture can be selected in, and broken where it cannot be. */
+  /** A promise that resolves once regions can be selected, and rejects if the picture or its segmentation fails. */
   get ready() { return this.#ready; }
 
   /** A byte a pixel, 1 where it is selected; null without a picture. Not a copy. Setting one forgets strokes. */
@@ -316,7 +316,7 @@ export class SuperpixelBrush extends (globalThis.HTMLElement ?? Object) {
     }).finally(() => {
       if (turn === this.#turn) this.#isWaiting = false;
     });
-    // Who does not ask for the promise has the event.
+    // A rejection that nobody handles would be an error of the page; the event tells of it, too.
     this.#ready.catch(() => {});
   }
 

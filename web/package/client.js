@@ -3,10 +3,10 @@
 
 const ERRORS = { RangeError, TypeError };
 
-/** Frees what the page has forgotten. */
+/** Frees objects in the worker that the page has forgotten. */
 const forgotten = new FinalizationRegistry(({ send, of }) => send({ of, name: "free", values: [] }).catch(() => {}));
 
-/** What a worker holds for the page. */
+/** An object that lives in the worker. */
 class Remote {
   #send;
   #of;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MPL-2.0
 // The package in a worker: answers the calls of client.js.
 
-/** What may be called. */
+/** Names that a page may call. */
 const FUNCTIONS = ["algorithms", "boundaries", "meanColor", "parameters", "polygons", "rle", "segment", "svg"];
 const METHODS = {
   Levels: ["boundaries", "cut", "free", "groups", "mask", "regionAt"],
   Segmenter: ["draw", "free", "reset", "segment", "set"],
 };
-/** What a new object tells of itself. */
+/** Properties that go to the page with a new object. */
 const FACTS = { Levels: ["height", "labels", "merges", "nRegions", "regions", "width"], Segmenter: [] };
 
-// A static import would let the first messages pass before anybody listens.
+// A static import would wait for the WebAssembly before anything listens, and messages of that time would be lost.
 const loaded = import("./browser.js");
 const objects = new Map();
 let last = 0;

@@ -27,7 +27,7 @@ const look = { view: "boundaries", beside: false, edges: false, cover: 1, divide
 let source = null, frame = null, levels = null;
 /** Number of regions that are shown; null shows all superpixels. */
 let level = null;
-/** What has to be made anew. */
+/** Results that no longer fit the source or the options. */
 const stale = { levels: true, brush: true };
 
 brush.worker = worker;
@@ -97,7 +97,7 @@ for (const name of ["dragover", "dragleave", "drop"]) {
 // --- pictures
 
 let isWorking = false, isAsked = false;
-/** Makes anew what is stale; of what is asked for meanwhile, only the last. */
+/** Brings the picture up to date. Requests that come while it works are joined to one. */
 async function update() {
   isAsked = true;
   if (isWorking || !source || source.isFilm) return;

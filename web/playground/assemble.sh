@@ -11,7 +11,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 . "$root/pipelines/output.sh"
 [ $# = 2 ] || { sed -n '3,6s|^# \{0,1\}||p' "${BASH_SOURCE[0]}" >&2; exit 2; }
 archive=$(realpath "$1") folder=$2
-# What the page may have at most, all together.
+# Most bytes of all files together.
 most=1500000
 # Of the studio: its looks, and what draws, asks and saves.
 shared=(controls.js exports.js icon.svg messages.js painter.js png.js scale.js segments.js studio.css zoom.js)

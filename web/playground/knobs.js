@@ -4,9 +4,9 @@
 import { Controls } from "./controls.js";
 
 const KINDS = { integer: "integer", number: "float", boolean: "boolean", choice: "enum" };
-/** What the page sets itself. */
+/** Options that the page sets itself. */
 const OWN = ["temporal", "levels"];
-/** What differs from the library's defaults at first: as many superpixels as a level needs to begin with. */
+/** Defaults of the page: levels need more superpixels to begin with than the library's default. */
 const FIRST = { nSegments: 1500 };
 
 /** A parameter as Controls takes one. */
@@ -58,7 +58,7 @@ export class Knobs {
     return options;
   }
 
-  /** Whether the algorithm has an option, also one that the page sets itself. */
+  /** True if the algorithm has an option, also one that the page sets itself. */
   has(name) {
     return this.#known.has(name);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MPL-2.0
-// Where pictures come from: files, the clipboard, a camera, films.
+// Sources of pictures: files, the clipboard, a camera, films.
 
 /** Larger pictures are made smaller: views are drawn anew for each change. */
 const MOST_PIXELS = 16e6;

@@ -18,7 +18,7 @@ pub fn algorithms() -> Array {
     Algorithm::ALL.iter().map(|one| JsValue::from(one.nick())).collect()
 }
 
-/// What can be set of an algorithm: name, title, unit, text, kind, range or choices, default.
+/// Options of an algorithm: name, title, unit, text, kind, range or choices, default.
 #[wasm_bindgen(skip_typescript)]
 pub fn parameters(algorithm: &JsValue) -> Result<Array> {
     let nicks = Algorithm::ALL.iter().map(|one| one.nick());
