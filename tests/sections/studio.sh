@@ -2,14 +2,17 @@
 # shellcheck shell=bash disable=SC2034,SC2154  # sourced: those who do use what stands here, and the other way around
 # Sections of tests/run.sh: the studio.
 
-# The page, in a headless Chromium of the system; tests of the server are among those in Rust.
+# A headless Chromium of the system, and what drives it, for pages here and of the web package.
 find_browser() {
     local packages=()
+    # Again it would take away what a lane is using.
+    [ -z "${browser_ready:-}" ] || return 0
     { command -v node && command -v npm; } >/dev/null || packages+=(nodejs npm)
     command -v chromium >/dev/null || packages+=(chromium)
     [ ${#packages[@]} = 0 ] || (install_packages "${packages[@]}") || return 1
     # Ubuntu's package is not the browser.
-    chromium --version >/dev/null 2>&1 && (cd studio/browser && npm ci --silent --no-audit --no-fund)
+    chromium --version >/dev/null 2>&1 && (cd studio/browser && npm ci --silent --no-audit --no-fund) || return 1
+    browser_ready=yes
 }
 test_page() {
     export SUPERPIXEL_STUDIO=$target_dir/debug/superpixel-studio SUPERPIXEL_PLUGIN=$plugin_dir
