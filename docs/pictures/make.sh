@@ -5,6 +5,7 @@
 # docs/pictures/make.sh [--force]: pictures with changes that git does not have are replaced only with --force.
 #
 # python.png of docs/python.md is written by SUPERPIXEL_WRITE=1 python -m pytest python/tests/test_documents.py.
+# web-brush.jpg of docs/web.md is taken by web/tests/screenshots.mjs from what pipelines/playground.sh serves.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=pipelines/setup.sh
