@@ -60,6 +60,12 @@ function plain(image) {
 
 const labelsOf = (map) => (map && typeof map === "object" ? { labels: map.labels, width: map.width, height: map.height } : map);
 
+function start() {
+  if (typeof Worker !== "function") throw new Error("SuperpixelWorker needs the Worker of browsers; in Node call the package's functions");
+  // Bundlers look for exactly this.
+  return new Worker(new URL("./worker.js", import.meta.url), { type: "module", name: "superpixels" });
+}
+
 export class SuperpixelWorker {
   #worker;
   #waiting = new Map();
@@ -67,7 +73,7 @@ export class SuperpixelWorker {
   #ended = null;
 
   /** Takes a worker that runs the package's `worker.js`, where a bundler or a policy needs another way to start it. */
-  constructor(worker = new Worker(new URL("./worker.js", import.meta.url), { type: "module", name: "superpixels" })) {
+  constructor(worker = start()) {
     if (typeof worker?.postMessage !== "function") throw new TypeError("SuperpixelWorker takes a Worker, or nothing");
     this.#worker = worker;
     worker.addEventListener("message", ({ data: { id, value, error } }) => {

@@ -167,11 +167,14 @@ const asBitmap = (data, { width, height }) => createImageBitmap(new ImageData(da
 // --- films
 
 async function play(own) {
-  let segmenter = null;
+  let segmenter = null, shown = "";
   const recent = [];
   try {
     while (source === own) {
-      if (own.video.readyState >= HTMLMediaElement.HAVE_CURRENT_DATA) {
+      // A paused film is segmented again only for another view or other options.
+      const now = `${own.video.currentTime} ${look.view}`, isNew = now !== shown || stale.levels;
+      if (own.video.readyState >= HTMLMediaElement.HAVE_CURRENT_DATA && isNew) {
+        shown = now;
         const { canvas: picture, image } = own.frame();
         if (stale.levels || !segmenter) {
           stale.levels = false;
@@ -184,10 +187,10 @@ async function play(own) {
         if (look.view === "abstraction") side.abstraction = await asBitmap(await segmenter.draw(image, { fill: "abstraction", width: 0 }), image);
         if (source !== own) break;
         show({ width: map.width, height: map.height, picture, sides: [side] });
-        const now = performance.now();
-        recent.push(now);
-        while (recent[0] < now - COUNTED) recent.shift();
-        const rate = recent.length > 1 ? ((recent.length - 1) * 1000) / (now - recent[0]) : 0;
+        const time = performance.now();
+        recent.push(time);
+        while (recent[0] < time - COUNTED) recent.shift();
+        const rate = recent.length > 1 ? ((recent.length - 1) * 1000) / (time - recent[0]) : 0;
         $("rate").textContent = `${rate.toFixed(1)} frames/s`;
         say(`${map.nRegions} regions`, true);
       }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
-// The brush's mask against copies of the whole mask: strokes, undo, redo. SUPERPIXEL_WEB names the unpacked package.
+// The parts of the brush that need no browser: its mask against copies of the whole mask, and imports on servers. SUPERPIXEL_WEB names the
+// unpacked package.
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -80,4 +81,12 @@ test("old strokes are forgotten before they take too much memory", () => {
   assert.equal(undone, 8);
   while (mask.canRedo) mask.redo();
   assert.equal(mask.area, 0);
+});
+
+test("servers that make pages can import brush and worker", async () => {
+  const { SuperpixelBrush } = await import(pathToFileURL(join(process.env.SUPERPIXEL_WEB, "brush.js")));
+  const { SuperpixelWorker } = await import(pathToFileURL(join(process.env.SUPERPIXEL_WEB, "client.js")));
+  assert.equal(typeof SuperpixelBrush, "function");
+  assert.throws(() => new SuperpixelWorker(), /needs the Worker of browsers/);
+  assert.throws(() => new SuperpixelWorker({}), TypeError);
 });

@@ -11,7 +11,7 @@ import { after, before, test } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { inflateSync } from "node:zlib";
 
-import { openPage, startBrowser } from "../../studio/browser/harness.mjs";
+import { clip, openPage, startBrowser } from "../../studio/browser/harness.mjs";
 
 const { SUPERPIXEL_WEB: web, SUPERPIXEL_PLAYGROUND: playground, SUPERPIXEL_FRAMES: film } = process.env;
 const sp = await import(pathToFileURL(join(web, "node.js")));
@@ -497,6 +497,13 @@ test("the playground segments, has the library's knobs, and asks no other server
   await until(page, "playground.source.isFilm && playground.frame?.sides[0].ids");
   await until(page, "parseFloat(document.querySelector('#rate').textContent) > 0");
   t.diagnostic(`camera of the browser, ${await page.evaluate(() => `${playground.frame.width}x${playground.frame.height}`)}: ${await page.textContent("#rate")}`);
+  await page.setInputFiles("#file", clip);
+  await until(page, "playground.source.name === 'bigbuckbunny.mp4' && playground.frame?.width === 640 && playground.frame.sides[0].ids");
+  await page.click("#play");
+  await until(page, "playground.source.paused");
+  // The brush takes the frame of now, as a picture.
+  await page.keyboard.press("6");
+  await until(page, "!playground.source.isFilm && playground.brush.image === playground.source.image && playground.brush.labels?.length === 640 * 360");
   assert.deepEqual(asked.filter((address) => !address.startsWith(playground) && !address.startsWith("about:") && !address.startsWith("blob:")), []);
   assert.deepEqual(page.problems, []);
 });
