@@ -17,6 +17,7 @@ export class Level {
   #boundaries;
   #lines;
   #members;
+  #grain = 0;
   #paths = new Map();
 
   /** `groups` and `boundaries` as `Levels` gives them. */
@@ -46,15 +47,22 @@ export class Level {
     return this.bounds.subarray(4 * region, 4 * region + 4);
   }
 
-  /** The outline of a region in pixels of the picture. */
-  path(region) {
+  /** The outline of a region in pixels of the picture. Corners nearer than `grain` px to the last one are left out, which nobody sees where
+   * the picture is shown that much smaller. */
+  path(region, grain) {
+    if (grain !== this.#grain) [this.#grain, this.#paths] = [grain, new Map()];
     const known = this.#paths.get(region);
     if (known) return known;
     const { starts, corners } = this.#boundaries, path = new Path2D();
     for (const line of of(this.#lines, region)) {
       const first = 2 * starts[line], end = 2 * starts[line + 1];
-      path.moveTo(corners[first], corners[first + 1]);
-      for (let i = first + 2; i < end; i += 2) path.lineTo(corners[i], corners[i + 1]);
+      let x = corners[first], y = corners[first + 1];
+      path.moveTo(x, y);
+      for (let i = first + 2; i < end; i += 2) {
+        if (i + 2 < end && Math.abs(corners[i] - x) + Math.abs(corners[i + 1] - y) < grain) continue;
+        [x, y] = [corners[i], corners[i + 1]];
+        path.lineTo(x, y);
+      }
     }
     this.#paths.set(region, path);
     return path;

@@ -16,6 +16,8 @@ const LABEL = "Picture to select in. Arrow keys move from region to region, Spac
 const FIRST = 5;
 /** Of 255, how much of the picture the mask covers; px of the picture's width for each of the mask's rim. */
 const COVER = 140, RIM = 700;
+/** Px of the screen that outlines may leave out. */
+const GRAIN = 0.5;
 /** Scrolled px in which the number of regions becomes e times as large. */
 const SCROLL = 450;
 /** Each key of the keyboard changes the number of regions by this factor. */
@@ -511,7 +513,7 @@ export class SuperpixelBrush extends (globalThis.HTMLElement ?? Object) {
     const dense = globalThis.devicePixelRatio || 1;
     const scale = [canvas.width / this.#image.width, canvas.height / this.#image.height];
     let [x0, y0, x1, y1] = this.#level.box(this.#hovered);
-    const path = this.#level.path(this.#hovered), removes = this.#stroke ? this.#stroke.value === 0 : this.#mode === "remove";
+    const path = this.#level.path(this.#hovered, GRAIN / Math.max(...scale)), removes = this.#stroke ? this.#stroke.value === 0 : this.#mode === "remove";
     const stroke = (line, colors) => {
       context.setTransform(scale[0], 0, 0, scale[1], 0, 0);
       context.lineJoin = context.lineCap = "round";
