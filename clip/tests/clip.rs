@@ -307,8 +307,7 @@ fn objects_are_followed_from_boxes_of_a_file() {
         while table.peek().is_some_and(|row| numbers(row)[0] == i as f64) {
             let row = numbers(&table.next().unwrap());
             let inside: Vec<_> = (0..mask.len()).filter(|&p| f64::from(mask[p]) == row[2]).collect();
-            let (xs, ys) =
-                (inside.iter().map(|p| p % width as usize), inside.iter().map(|p| p / width as usize));
+            let (xs, ys) = (inside.iter().map(|p| p % width), inside.iter().map(|p| p / width));
             let bounds =
                 [xs.clone().min(), ys.clone().min(), xs.max(), ys.max()].map(|side| side.unwrap() as f64);
             assert_eq!(row[3], inside.len() as f64, "area in frame {i}");

@@ -36,7 +36,7 @@ impl Areas {
         let points: Vec<[u64; 2]> = (0..points)
             .map(|i| {
                 [
-                    hash(seed ^ 3 * i) % geometry.width() as u64,
+                    hash(seed ^ (3 * i)) % geometry.width() as u64,
                     hash(seed ^ (3 * i + 1)) % geometry.height() as u64,
                 ]
             })
