@@ -16,8 +16,8 @@ fn neighbors(i: usize, width: usize, pixels: usize) -> impl Iterator<Item = usiz
     right.into_iter().chain(below)
 }
 
-/// The number of 4-connected areas of one label.
-fn areas(map: &[u16], width: usize) -> usize {
+/// The number of 4-connected pieces of one label.
+fn pieces(map: &[u16], width: usize) -> usize {
     let mut seen = vec![false; map.len()];
     let (mut count, mut stack) = (0, Vec::new());
     for start in 0..map.len() {
@@ -41,8 +41,16 @@ fn areas(map: &[u16], width: usize) -> usize {
     count
 }
 
-/// Checks that labels follow raster order and no region is below the smallest.
-fn order_and_size(map: &[u16], area: &[u32], params: &Params) {
+/// Checks that no region has pixels of two areas.
+fn within_areas(map: &[u16], areas: &[u32]) {
+    let mut of = BTreeMap::new();
+    for (label, area) in map.iter().zip(areas) {
+        assert!(of.entry(label).or_insert(area) == &area, "region {label} has pixels of two areas");
+    }
+}
+
+/// Checks that labels follow raster order and, where no prior keeps small ones apart, no region is below the smallest.
+fn order_and_size(map: &[u16], area: &[u32], params: &Params, has_prior: bool) {
     let mut next = 0;
     for &label in map {
         assert!(label <= next, "labels do not follow raster order");
@@ -55,11 +63,21 @@ fn order_and_size(map: &[u16], area: &[u32], params: &Params) {
         _ => f64::from(params.superpixel_size),
     };
     let least = (f64::from(params.min_region) * side * side) as u32;
-    assert!(area.len() == 1 || area.iter().all(|&area| area >= least), "a region below {least} px");
+    assert!(
+        has_prior || area.len() == 1 || area.iter().all(|&area| area >= least),
+        "a region below {least} px"
+    );
 }
 
-/// Checks the label map, without padding, and what was measured.
-pub fn regions(map: &[u16], regions: &Regions, params: &Params, outputs: Outputs, buffer: &Buffer) {
+/// Checks the label map, without padding, and what was measured. `areas` has the number of each pixel in the frame's prior.
+pub fn regions(
+    map: &[u16],
+    regions: &Regions,
+    params: &Params,
+    outputs: Outputs,
+    buffer: &Buffer,
+    areas: Option<&[u32]>,
+) {
     let width = buffer.info.geometry.width() as usize;
     let count = regions.count as usize;
     let mut area = vec![0u32; count];
@@ -68,11 +86,15 @@ pub fn regions(map: &[u16], regions: &Regions, params: &Params, outputs: Outputs
         area[usize::from(label)] += 1;
     }
     assert!(area.iter().all(|&area| area > 0), "a label is not used");
+    // An exact number may need regions of several areas.
+    if let Some(areas) = areas.filter(|_| params.prior_cuts && params.hierarchy.regions == 0) {
+        within_areas(map, areas);
+    }
     if params.connectivity {
-        assert_eq!(areas(map, width), count, "labels are not one region each");
+        assert_eq!(pieces(map, width), count, "labels are not one region each");
         // Refining moves first pixels, and pixels of the smallest regions.
         if params.refine.sweeps == 0 {
-            order_and_size(map, &area, params);
+            order_and_size(map, &area, params, areas.is_some());
         }
     }
     assert_eq!(regions.table.len(), if outputs.table { count } else { 0 }, "records");

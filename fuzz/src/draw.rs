@@ -5,7 +5,7 @@
 use arbitrary::{Result, Unstructured};
 use gstsuperpixel::algo::Algorithm;
 use gstsuperpixel::algo::quickshift::{SIGMA, TAU};
-use gstsuperpixel::image::{FrameInfo, Geometry, PixelFormat, YuvMatrix};
+use gstsuperpixel::image::{FrameInfo, Geometry, PixelFormat, Prior, PriorSamples, YuvMatrix};
 use gstsuperpixel::parameter::{Kind, Value};
 use gstsuperpixel::params::{
     self, BOUNDARY_WIDTH, Boundaries, Drawing, Fill, Outputs, ParamSet, Params, Range,
@@ -176,6 +176,40 @@ pub fn spoil(u: &mut Unstructured<'_>, params: &mut Params) -> Result<()> {
     };
     params.set_unchecked(name, value);
     Ok(())
+}
+
+/// A label map from elsewhere, of any small size.
+pub struct Areas {
+    numbers: Vec<u32>,
+    geometry: Geometry,
+    stride: usize,
+}
+
+impl Areas {
+    /// It as a prior of frames.
+    pub fn prior(&self) -> Prior<'_> {
+        Prior::new(PriorSamples::U32(&self.numbers), self.geometry, self.stride).expect("a plane of its size")
+    }
+
+    /// The number of each pixel of a frame.
+    pub fn of_pixels(&self, frame: Geometry) -> Vec<u32> {
+        let (width, height) = (frame.width() as usize, frame.height() as usize);
+        let sample = |at: usize, samples: u32, pixels: usize| (2 * at + 1) * samples as usize / (2 * pixels);
+        let number = |x: usize, y: usize| {
+            let row = sample(y, self.geometry.height(), height);
+            self.numbers[row * self.stride + sample(x, self.geometry.width(), width)]
+        };
+        (0..width * height).map(|i| number(i % width, i / width)).collect()
+    }
+}
+
+/// Blocks of a few numbers.
+pub fn areas(u: &mut Unstructured<'_>) -> Result<Areas> {
+    let geometry = geometry(u, 3000)?;
+    let (stride, block) = (geometry.width() as usize + u.int_in_range(0..=3)?, u.int_in_range(1..=40)?);
+    let numbers: [u8; 8] = u.arbitrary()?;
+    let number = |i: usize| u32::from(numbers[(i % stride / block + i / stride / block * 3) % 8]);
+    Ok(Areas { numbers: (0..stride * geometry.height() as usize).map(number).collect(), geometry, stride })
 }
 
 /// A picture of some kind, with rows of its own length, a few of its bytes from the fuzzer.

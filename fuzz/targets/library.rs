@@ -12,6 +12,7 @@ use gstsuperpixel::image::{Frame, FrameInfo, FrameMut, Geometry, Labels};
 use gstsuperpixel::params::{BOUNDARY_WIDTH, Drawing, Fill, Outputs, Params};
 use gstsuperpixel::plan::Plan;
 use libfuzzer_sys::fuzz_target;
+use superpixel_fuzz::draw::Areas;
 use superpixel_fuzz::pictures::Buffer;
 use superpixel_fuzz::{check, draw};
 
@@ -95,12 +96,14 @@ impl Side {
     }
 
     /// Segments a frame and returns the labels without the padding, which has to stay.
-    fn segment(&mut self, buffer: &Buffer, outputs: Outputs) -> Vec<u16> {
+    fn segment(&mut self, buffer: &Buffer, areas: Option<&Areas>, outputs: Outputs) -> Vec<u16> {
         let geometry = buffer.info.geometry;
         let (width, stride) = (geometry.width() as usize, geometry.width() as usize + self.padding);
         self.map = vec![UNUSED; stride * geometry.height() as usize];
         let mut labels = Labels::new(geometry, &mut self.map, stride).expect("label plane");
-        self.engine.segment(&buffer.frame(), &mut labels, outputs).expect("a frame of the plan");
+        let frame = buffer.frame();
+        let frame = areas.map_or(frame, |areas| frame.with_prior(areas.prior()));
+        self.engine.segment(&frame, &mut labels, outputs).expect("a frame of the plan");
         let mut tight = Vec::with_capacity(geometry.pixels());
         for row in self.map.chunks(stride) {
             tight.extend_from_slice(&row[..width]);
@@ -140,6 +143,12 @@ struct Names {
     certain: bool,
 }
 
+/// Asks for priors, which cut or do not, where the other parameters allow them.
+fn expect_prior(params: &mut Params, prior: Option<bool>) {
+    params.prior = prior.is_some() && params.connectivity;
+    params.prior_cuts = prior.unwrap_or(true);
+}
+
 fn sequence(u: &mut Unstructured<'_>) -> Result<()> {
     let most = draw::most_pixels(u)?;
     let info = draw::frame_info(u, most)?;
@@ -150,6 +159,8 @@ fn sequence(u: &mut Unstructured<'_>) -> Result<()> {
         assert_eq!(Plan::new(&params, info).is_ok(), params.validate().is_ok());
         return Ok(());
     }
+    let prior = if u.arbitrary()? { None } else { Some(u.arbitrary()?) };
+    expect_prior(&mut params, prior);
     let plan = Plan::new(&params, info).expect("valid parameters");
     let paddings = [u.int_in_range(0..=37)?, u.int_in_range(0..=5)?];
     let mut sides = [Side::new(0, &plan, paddings[0]), Side::new(1, &plan, paddings[1])];
@@ -160,12 +171,13 @@ fn sequence(u: &mut Unstructured<'_>) -> Result<()> {
             if u.is_empty() {
                 break;
             }
-            step(u, &mut sides, &mut params, &mut names, &mut buffer)?;
+            step(u, &mut sides, (&mut params, prior), &mut names, &mut buffer)?;
         }
+        let areas = if params.prior && !draw::rarely(u, 4)? { Some(draw::areas(u)?) } else { None };
         let outputs = draw::outputs(u)?;
         let other = with_padding(&buffer, paddings[1]);
-        let map = sides[0].segment(&buffer, outputs);
-        let same = sides[1].segment(&other, outputs);
+        let map = sides[0].segment(&buffer, areas.as_ref(), outputs);
+        let same = sides[1].segment(&other, areas.as_ref(), outputs);
         assert!(map == same, "threads or strides change the map");
         let (first, second) = (sides[0].engine.regions(), sides[1].engine.regions());
         assert!(first.table == second.table, "threads or strides change the table");
@@ -175,7 +187,8 @@ fn sequence(u: &mut Unstructured<'_>) -> Result<()> {
             "threads or strides change the motion: {differ:?}, frame {frame}, {params:?}"
         );
         assert!(first.neighbors == second.neighbors, "threads or strides change the neighbors");
-        check::regions(&map, first, &params, outputs, &buffer);
+        let of_pixels = areas.map(|areas| areas.of_pixels(info.geometry));
+        check::regions(&map, first, &params, outputs, &buffer, of_pixels.as_deref());
         identities(&mut sides, &mut names, &params);
         let drawing = draw::drawing(u)?;
         let drawn = sides
@@ -200,7 +213,7 @@ fn sequence(u: &mut Unstructured<'_>) -> Result<()> {
 fn step(
     u: &mut Unstructured<'_>,
     sides: &mut [Side; 2],
-    params: &mut Params,
+    (params, prior): (&mut Params, Option<bool>),
     names: &mut Names,
     buffer: &mut Buffer,
 ) -> Result<()> {
@@ -228,6 +241,7 @@ fn step(
         2 => refuse(u, &mut sides[0].engine, info)?,
         3..=5 => {
             draw::change(u, params, info.geometry.pixels())?;
+            expect_prior(params, prior);
             let plan = Plan::new(params, info).expect("valid parameters");
             let changed = sides.each_mut().map(|side| side.engine.change(&plan).expect("the CPU backend"));
             assert_eq!(changed[0], changed[1]);
