@@ -345,3 +345,33 @@ fn priors_that_do_not_fit_are_refused() {
     assert!(matches!(loose.validate(), Err(Error::Param { name: "connectivity", .. })));
     assert!(!Params { prior: true, ..Params::default() }.runs_on_cuda());
 }
+
+/// In a stream as well, with areas that come, go and change their numbers.
+#[test]
+fn exact_numbers_hold_from_frame_to_frame() {
+    let g = Geometry::new(120, 90).unwrap();
+    let info = FrameInfo::new(g, PixelFormat::Rgb);
+    let buffer = Buffer::new(info, Picture::Natural, 4, 0);
+    let areas: Vec<_> = (0..5).map(|i| Areas::drawn(g, 9, 3 + i / 2)).collect();
+    for (sweeps, levels) in [(0, false), (1, true)] {
+        let params = Params {
+            prior: true,
+            temporal: true,
+            hierarchy: hierarchy::Params { regions: 60, levels, ..Default::default() },
+            refine: refine::Params { sweeps, ..Default::default() },
+            ..Params::default()
+        };
+        let frames: Vec<_> = areas.iter().map(|areas| (&buffer, Some(areas))).collect();
+        let runs = segment(2, &params, &frames);
+        assert!(runs == segment(1, &params, &frames), "threads change the result");
+        for ((map, regions), areas) in runs.iter().zip(&areas) {
+            let pixels = areas.of_pixels(g);
+            assert!(count_areas(&pixels, g) < 60);
+            assert_eq!((regions.count, crossings(map, &pixels)), (60, 0));
+        }
+        // A picture that stays, with areas that stay, keeps its regions.
+        let ids =
+            |i: usize| runs[i].1.table.iter().map(|r| r.track_id).collect::<std::collections::BTreeSet<_>>();
+        assert!(ids(0).intersection(&ids(1)).count() >= 54);
+    }
+}
