@@ -45,20 +45,23 @@ class WorkerSegmenter extends Remote {
     super(send, object);
   }
 
-  segment(image, mask) { return this.call("segment", plain(image), mask); }
+  segment(image, mask) { return this.call("segment", plain(image), alone(mask)); }
   set(options) { return this.call("set", options); }
   reset() { return this.call("reset"); }
   draw(image, options) { return this.call("draw", plain(image), options); }
 }
 
+/** An array by itself: with a part of a buffer the whole of it would be sent, as a film for each of its frames. */
+const alone = (array) => (ArrayBuffer.isView(array) && array.byteLength < array.buffer.byteLength && array.slice ? array.slice() : array);
+
 /** An image without what cannot be sent. */
 function plain(image) {
   if (!image || typeof image !== "object") return image;
   const { data, width, height, format, matrix, fullRange } = image;
-  return { data, width, height, format, matrix, fullRange };
+  return { data: alone(data), width, height, format, matrix, fullRange };
 }
 
-const labelsOf = (map) => (map && typeof map === "object" ? { labels: map.labels, width: map.width, height: map.height } : map);
+const labelsOf = (map) => (map && typeof map === "object" ? { labels: alone(map.labels), width: map.width, height: map.height } : map);
 
 function start() {
   if (typeof Worker !== "function") throw new Error("SuperpixelWorker needs the Worker of browsers; in Node call the package's functions");

@@ -407,6 +407,27 @@ test("labels and tables in the browser are those in Node", async (t) => {
   assert.equal(at, found.length);
 });
 
+test("a frame of a film is sent without the others", async (t) => {
+  const page = await open(t, "/brush.html");
+  const sent = await page.evaluate(async () => {
+    const { SuperpixelWorker } = await import("/package/client.js");
+    const worker = new Worker("/package/worker.js", { type: "module" }), post = worker.postMessage.bind(worker), sent = [];
+    worker.postMessage = (message, ...more) => {
+      for (const value of message.values) for (const array of [value?.data, value?.labels, value]) if (ArrayBuffer.isView(array)) sent.push(array.buffer.byteLength);
+      post(message, ...more);
+    };
+    const film = new Uint8ClampedArray(10 * 4 * 64 * 48), masks = new Uint8Array(10 * 64 * 48).fill(1), client = new SuperpixelWorker(worker);
+    const image = { data: film.subarray(4 * 64 * 48, 2 * 4 * 64 * 48), width: 64, height: 48 };
+    const map = await client.segment(image);
+    const segmenter = await client.segmenter({});
+    await segmenter.segment(image, masks.subarray(0, 64 * 48));
+    await client.rle({ ...map, labels: map.labels.subarray() }, 0);
+    client.terminate();
+    return sent;
+  });
+  assert.deepEqual(sent, [4 * 64 * 48, 4 * 64 * 48, 64 * 48, 2 * 64 * 48]);
+});
+
 test("hovering at 12 megapixels answers from what the level has", async (t) => {
   const page = await open(t, "/brush.html");
   const [segmented, nRegions] = await page.evaluate(async () => {
