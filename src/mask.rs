@@ -6,6 +6,7 @@
 
 use crate::cpu::memory::{self, Array};
 use crate::error::Result;
+use crate::image::prior::sample_of;
 use crate::image::{Channel, Frame, Geometry, Prior, PriorSamples};
 
 /// A rectangle in px: x, y, width, height. It may lie outside of the frame.
@@ -101,11 +102,6 @@ impl ValuePlane<'_> {
         let start = y.checked_mul(self.stride)?;
         self.bytes.get(start..start.checked_add(self.kind.bytes() * self.geometry.width as usize)?)
     }
-}
-
-/// The index of the sample, of `samples`, in which the center of pixel `at` of `pixels` lies. On a border it is the later one.
-fn sample_of(at: i64, pixels: i64, samples: u32) -> usize {
-    ((2 * at + 1) * i64::from(samples) / (2 * pixels)) as usize
 }
 
 /// The part of a span from `start` on that is within a frame's side.

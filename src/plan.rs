@@ -191,7 +191,7 @@ impl Plan {
         self.refine.as_ref()
     }
 
-    /// Returns true if frames may have masks.
+    /// Returns true if pixels may belong to no region: frames may have masks or priors.
     pub fn masked(&self) -> bool {
         self.masked
     }

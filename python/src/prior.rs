@@ -78,7 +78,7 @@ impl Priors {
     ///
     /// # Errors
     ///
-    /// None, since the shape was checked.
+    /// As [`Prior::new`]; the shape has been checked.
     pub fn on<'a>(&'a self, frame: Frame<'a>, i: usize) -> gstsuperpixel::error::Result<Frame<'a>> {
         let pixels = self.geometry.pixels();
         let first = i % (self.samples.len() / pixels).max(1) * pixels;

@@ -5,7 +5,7 @@ mod codes;
 mod format;
 mod frame;
 mod labels;
-mod prior;
+pub(crate) mod prior;
 
 use std::fmt;
 

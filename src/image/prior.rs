@@ -44,11 +44,9 @@ impl<'a> Prior<'a> {
         Ok(Self { samples, geometry, stride })
     }
 
-    /// Writes the numbers of a frame's row `y`. A pixel has that of the sample that its center lies in, on a border of the later one:
-    /// column x of W has sample floor((2x + 1) w / 2W) of w, rows likewise.
+    /// Writes the numbers of a frame's row `y`, by [`sample_of`].
     pub(crate) fn write_row(&self, frame: Geometry, y: usize, out: &mut [u32]) {
-        let row =
-            ((2 * y as u64 + 1) * u64::from(self.geometry.height) / (2 * u64::from(frame.height))) as usize;
+        let row = sample_of(y as i64, frame.height.into(), self.geometry.height);
         let columns = row * self.stride..row * self.stride + self.geometry.width as usize;
         match self.samples {
             PriorSamples::U8(samples) => scale_row(&samples[columns], out),
@@ -58,7 +56,12 @@ impl<'a> Prior<'a> {
     }
 }
 
-/// Scales a row of samples to one of pixels, without a division for each.
+/// The index of the sample, of `samples`, in which the center of pixel `at` of `pixels` lies. On a border it is the later one.
+pub(crate) fn sample_of(at: i64, pixels: i64, samples: u32) -> usize {
+    ((2 * at + 1) * i64::from(samples) / (2 * pixels)) as usize
+}
+
+/// Scales a row of samples to one of pixels as [`sample_of`] does, without a division for each.
 fn scale_row<T: Copy + Into<u32>>(samples: &[T], out: &mut [u32]) {
     let (step, one) = (samples.len(), out.len());
     if step == one {
