@@ -24,19 +24,21 @@
 struct FramePlanes {
   u8 *plane[3];    // as in `FrameArgs`
   const u8 *mask;  // null where all is inside
+  const u8 *prior; // null where there is one area
   u64 absent;      // 1 for a stream without a frame in this batch
 };
 ABI(FramePlanes, plane, 0);
 ABI(FramePlanes, mask, 24);
-ABI(FramePlanes, absent, 32);
-ABI_SIZE(FramePlanes, 40);
+ABI(FramePlanes, prior, 32);
+ABI(FramePlanes, absent, 40);
+ABI_SIZE(FramePlanes, 48);
 
 // Of some frames, as `list_planes` is given them.
 struct PlaneList {
   FramePlanes frames[LISTED_FRAMES];
 };
 ABI(PlaneList, frames, 0);
-ABI_SIZE(PlaneList, 2560);
+ABI_SIZE(PlaneList, 3072);
 
 // What a kernel finds its frame by, its last parameter; see kernels/batch.cuh. The launch adds it.
 struct Batch {
@@ -305,7 +307,8 @@ ABI_SIZE(ComponentSums, 32);
 // Counters of a frame, at `Components::counters`. All but the two of the grid's barrier are zero when a frame starts; those of quick
 // shift's passes begin at FLATTEN_COUNTER of kernels/tuning.h.
 #define COUNTER_REGIONS 2
-#define FRAME_COUNTERS 41
+#define FRAME_COUNTERS 43
+#define COUNTER_BEFORE_PRIOR 41
 enum Counter {
   COMPONENTS = 0,
   EDGES = 1,
@@ -317,6 +320,7 @@ enum Counter {
   SMALL = 32,           // pairs that something small is in
   REST = 33,            // rounds inside a grid, by turns of three
   INSIDE = 40,          // samples inside of a mask
+  BEFORE_PRIOR = COUNTER_BEFORE_PRIOR,  // components and pairs before areas cut them
   ARRIVED = FRAME_COUNTERS,  // the barrier of cooperative grids: blocks that have arrived, generation
   GENERATION
 };
@@ -332,6 +336,7 @@ struct Components {
   ComponentSums *sums;  // moved to the root as components are joined
   uint2 *edges;
   u32 *counters;    // a `Counter` each
+  const u32 *prior; // [height][width] area of a pixel, whose borders components do not cross; null without
   // Pixels from which on a component never has to join another: pairs of two such are left out.
   u32 large;
   u32 unused;
@@ -344,9 +349,10 @@ ABI(Components, cluster, 32);
 ABI(Components, sums, 40);
 ABI(Components, edges, 48);
 ABI(Components, counters, 56);
-ABI(Components, large, 64);
-ABI(Components, unused, 68);
-ABI_SIZE(Components, 72);
+ABI(Components, prior, 64);
+ABI(Components, large, 72);
+ABI(Components, unused, 76);
+ABI_SIZE(Components, 80);
 
 struct ConnectArgs {
   u32 width, height;
@@ -625,6 +631,8 @@ struct HierarchyArgs {
   u64 contrast, position;
   u32 position_shift;
   u32 until;           // rounds go on while as many regions or more can be left: as many as are wanted, or one where all are listed
+  // Whether merges across the areas of a prior follow those within, and whether the wanted number counts for more than areas.
+  u32 joins_areas, crosses;
 };
 ABI(HierarchyArgs, width, 0);
 ABI(HierarchyArgs, height, 4);
@@ -636,7 +644,9 @@ ABI(HierarchyArgs, contrast, 24);
 ABI(HierarchyArgs, position, 32);
 ABI(HierarchyArgs, position_shift, 40);
 ABI(HierarchyArgs, until, 44);
-ABI_SIZE(HierarchyArgs, 48);
+ABI(HierarchyArgs, joins_areas, 48);
+ABI(HierarchyArgs, crosses, 52);
+ABI_SIZE(HierarchyArgs, 56);
 
 // What the pixels of a region add up to. Those of a region that has joined another stay as they were.
 struct __align__(16) HierarchySums {
@@ -678,6 +688,9 @@ struct Hierarchy {
   u32 *numbers;      // of roots: the label to be
   u32 *areas;        // of what has joined: pixels of what it is part of behind the round; null where nothing is listed
   u32 *counts;       // a `HierarchyCount` each
+  const u32 *prior;  // the area of each region in a prior; null without, as are the next three
+  u32 *across_keys, *across_lengths;  // [slots] pairs of regions in two areas, as in the tables of rounds
+  u64 *across_contrasts;
 };
 ABI(Hierarchy, sums, 0);
 ABI(Hierarchy, joins, 8);
@@ -694,7 +707,11 @@ ABI(Hierarchy, heads, 128);
 ABI(Hierarchy, numbers, 136);
 ABI(Hierarchy, areas, 144);
 ABI(Hierarchy, counts, 152);
-ABI_SIZE(Hierarchy, 160);
+ABI(Hierarchy, prior, 160);
+ABI(Hierarchy, across_keys, 168);
+ABI(Hierarchy, across_lengths, 176);
+ABI(Hierarchy, across_contrasts, 184);
+ABI_SIZE(Hierarchy, 192);
 
 // Where merges that the cut leaves out are listed, at most one fewer than regions.
 struct MergeList {

@@ -24,6 +24,7 @@ __device__ __forceinline__ void advance(SlicArgs &args, u64 by) { advance_some(a
 __device__ __forceinline__ void advance(LscArgs &args, u64 by) { advance_some(args.seeds, by); }
 __device__ __forceinline__ void advance(Components &c, u64 by) {
   advance_all(by, c.local, c.tile_first, c.tile_count, c.parent, c.cluster, c.sums, c.edges, c.counters);
+  advance_some(c.prior, by);
 }
 __device__ __forceinline__ void advance(Selections &selections, u64 by) { advance(selections.at, by); }
 __device__ __forceinline__ void advance(Late &late, u64 by) { advance_all(by, late.pairs, late.selectors); }
@@ -38,6 +39,7 @@ __device__ __forceinline__ void advance(Hierarchy &h, u64 by) {
   advance_all(by, h.sums, h.joins, h.selected[0], h.selected[1], h.heights, h.keys[0], h.keys[1], h.lengths[0], h.lengths[1]);
   advance_all(by, h.held[0], h.held[1], h.contrasts[0], h.contrasts[1], h.earlier, h.roots, h.lowest, h.heads, h.numbers, h.counts);
   advance_some(h.areas, by);
+  if (h.prior) advance_all(by, h.prior, h.across_keys, h.across_lengths, h.across_contrasts);
 }
 __device__ __forceinline__ void advance(SlicTemporal &own, u64 by) {
   advance_all(by, own.sums[0], own.sums[1], own.sums[2], own.centers[0], own.centers[1], own.carried_last, own.carried);
@@ -73,7 +75,7 @@ __device__ __forceinline__ void select_some(const Batch &batch, Pointers &...poi
   (advance_some(pointers, by), ...);
 }
 
-// Planes and masks are anywhere: a batch has a list of them.
+// Planes, masks and priors are anywhere: a batch has a list of them.
 __device__ __forceinline__ void select_planes(const Batch &batch, FrameArgs &frame) {
   if (!batch.planes) return;
   const FramePlanes *own = batch.planes + blockIdx.z;
@@ -82,4 +84,7 @@ __device__ __forceinline__ void select_planes(const Batch &batch, FrameArgs &fra
 }
 __device__ __forceinline__ void select_mask(const Batch &batch, const u8 *&mask) {
   if (batch.planes) mask = batch.planes[blockIdx.z].mask;
+}
+__device__ __forceinline__ void select_prior(const Batch &batch, const u8 *&prior) {
+  if (batch.planes) prior = batch.planes[blockIdx.z].prior;
 }

@@ -7,7 +7,7 @@
 #include "largest.cuh"
 #include "numbering.cuh"
 
-// Pixel pairs across the borders of tiles: equal clusters are joined, others touch. Clears the marks, too.
+// Pixel pairs across the borders of tiles: equal clusters are joined, others touch; in a prior, those of one area. Clears the marks, too.
 // Grid: a thread a pair, first those across vertical borders, then those across horizontal ones; block: BORDER_THREADS.
 // In: of `c` what the label kernel has written.
 // Out: parents, by `unite`; pairs behind those of the tiles, at indices that a block takes by one atomic addition; marks
@@ -58,8 +58,9 @@ KERNEL __launch_bounds__(BORDER_THREADS) connect_borders(Components c, Marks mar
     const bool differ = cluster_a != cluster_b;
     // Components outside of a mask touch none, and need not be joined.
     const bool inside = !((count_a | count_b) & OUTSIDE_COUNT);
-    edge = differ && inside && (count_a < c.large || count_b < c.large);
-    join = !differ && inside && args.connectivity;
+    const bool together = inside && (!c.prior || c.prior[pixel] == c.prior[beside]);
+    edge = differ && together && (count_a < c.large || count_b < c.large);
+    join = !differ && together && args.connectivity;
   }
 
   const u32 edges = __ballot_sync(FULL_WARP, edge);

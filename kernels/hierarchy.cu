@@ -34,6 +34,20 @@ KERNEL __launch_bounds__(MERGE_THREADS)
   }
   const PairTable table = pairs_of(h, 0);
   for (u32 slot = FIRST; slot < slots; slot += ALL) clear_pair(table, slot);
+  if (!h.prior) return;
+  const PairTable across = pairs_across(h);
+  for (u32 slot = FIRST; slot < slots; slot += ALL) {
+    across.keys[slot] = NO_PAIR;
+    across.lengths[slot] = 0;
+    across.contrasts[slot] = 0;
+  }
+}
+
+// Adds a pair to the first table, or to that of pairs across areas, if there are any.
+template <bool HAS_AREAS>
+__device__ __forceinline__ void add_first(const Hierarchy &h, u32 mask, u32 key, u32 length, u32 contrast) {
+  const bool across = HAS_AREAS && h.prior[key >> 16] != h.prior[key & 0xffffu];
+  add_pair(across ? pairs_across(h) : pairs_of(h, 0), mask, key, {length, 0, contrast});
 }
 
 // Pairs of a tile are added up in shared memory. A pair that finds no slot after so many goes to the table of the frame at once.
@@ -48,7 +62,8 @@ struct TouchingShared {
 static_assert(TILE * TILE * (TILE - 1) < 1 << 16, "sums of positions in a tile");
 
 // Adds a piece of boundary between two labels that differ.
-__device__ __forceinline__ void touch(TouchingShared &shared, const PairTable &table, u32 mask, u32 a, u32 b, u32 length, u32 contrast) {
+template <bool HAS_AREAS>
+__device__ __forceinline__ void touch(TouchingShared &shared, const Hierarchy &h, u32 mask, u32 a, u32 b, u32 length, u32 contrast) {
   const u32 key = pair_key(a, b);
   u32 slot = key * 0x9e3779b1u >> 7 & (TILE_SLOTS - 1);
   for (u32 probe = 0; probe < TILE_PROBES; probe++, slot = (slot + 1) & (TILE_SLOTS - 1)) {
@@ -58,7 +73,7 @@ __device__ __forceinline__ void touch(TouchingShared &shared, const PairTable &t
     atomicAdd(&shared.contrasts[slot], contrast);
     return;
   }
-  add_pair(table, mask, key, {length, 0, contrast});
+  add_first<HAS_AREAS>(h, mask, key, length, contrast);
 }
 
 // A piece of boundary that a lane follows down a column.
@@ -120,7 +135,8 @@ __device__ __forceinline__ void add_positions(TouchingShared &shared, const Touc
 }
 
 // Pairs of 4-neighbors whose labels differ: to the right down the columns, then below along the rows, a piece at once.
-__device__ __forceinline__ void add_touching(TouchingShared &shared, const PairTable &table, u32 mask, const TouchingPixels &own) {
+template <bool HAS_AREAS>
+__device__ __forceinline__ void add_touching(TouchingShared &shared, const Hierarchy &h, u32 mask, const TouchingPixels &own) {
   const u32 lane = lane_id();
   Piece piece = {0, 0, 0, 0};
 #pragma unroll
@@ -134,12 +150,12 @@ __device__ __forceinline__ void add_touching(TouchingShared &shared, const PairT
     }
     if (beside == here || max(beside, here) == NO_LABEL) continue;
     if (piece.length && (piece.a != here || piece.b != beside)) {
-      touch(shared, table, mask, piece.a, piece.b, piece.length, piece.contrast);
+      touch<HAS_AREAS>(shared, h, mask, piece.a, piece.b, piece.length, piece.contrast);
       piece.length = piece.contrast = 0;
     }
     piece = {here, beside, piece.length + 1, piece.contrast + feature_difference(own.feature[i], feature)};
   }
-  if (piece.length) touch(shared, table, mask, piece.a, piece.b, piece.length, piece.contrast);
+  if (piece.length) touch<HAS_AREAS>(shared, h, mask, piece.a, piece.b, piece.length, piece.contrast);
 #pragma unroll
   for (u32 i = 0; i < 4; i++) {
     const u32 here = own.label[i], below = own.label[i + 1];
@@ -149,7 +165,39 @@ __device__ __forceinline__ void add_touching(TouchingShared &shared, const PairT
     const u32 starts = __ballot_sync(FULL_WARP, lane == 0 || before != pair), start = run_start(starts, lane);
     const u32 contrast = run_sum<32>(feature_difference(own.feature[i], own.feature[i + 1]), start);
     const bool ends = lane == 31 || starts >> (lane + 1) & 1;
-    if (ends && touches) touch(shared, table, mask, here, below, lane + 1 - start, contrast);
+    if (ends && touches) touch<HAS_AREAS>(shared, h, mask, here, below, lane + 1 - start, contrast);
+  }
+}
+
+template <bool HAS_AREAS>
+__device__ __forceinline__ void measure(const Components &c, const u16 *component_label, const u32 *features, const Hierarchy &h,
+                                        const HierarchyArgs &args) {
+  __shared__ TouchingShared shared;
+  // Nothing is merged, so that nobody asks for pairs.
+  if (h.counts[SUPERPIXELS] <= args.until) return;
+  const u32 tile = blockIdx.y * gridDim.x + blockIdx.x, first = c.tile_first[tile], total = c.tile_count[tile];
+  const u32 row = threadIdx.x / 32 * 4;
+  const TouchingPixels own =
+      load_touching(c, component_label, features, args, blockIdx.x * TILE + lane_id(), blockIdx.y * TILE + row);
+  for (u32 i = threadIdx.x; i < TILE_SLOTS; i += TILE_THREADS) {
+    shared.keys[i] = NO_PAIR;
+    shared.lengths[i] = shared.contrasts[i] = 0;
+  }
+  for (u32 i = threadIdx.x; i < total; i += TILE_THREADS) shared.positions[i] = shared.pixels[i] = 0;
+  const u32 mask = slots_for(args, h.counts[SUPERPIXELS]) - 1;
+  __syncthreads();
+  add_positions(shared, own, row);
+  add_touching<HAS_AREAS>(shared, h, mask, own);
+  __syncthreads();
+  for (u32 i = threadIdx.x; i < TILE_SLOTS; i += TILE_THREADS) {
+    if (shared.keys[i] != NO_PAIR) add_first<HAS_AREAS>(h, mask, shared.keys[i], shared.lengths[i], shared.contrasts[i]);
+  }
+  for (u32 i = threadIdx.x; i < total; i += TILE_THREADS) {
+    const u32 label = component_label[first + i];
+    if (label == NO_LABEL) continue;
+    const u32 positions = shared.positions[i], n = shared.pixels[i];
+    atomicAdd(&h.sums[label].position[0], (u64)(n * blockIdx.x * TILE + (positions & 0xffffu)));
+    atomicAdd(&h.sums[label].position[1], (u64)(n * blockIdx.y * TILE + (positions >> 16)));
   }
 }
 
@@ -165,34 +213,17 @@ KERNEL __launch_bounds__(TILE_THREADS)
   after_last_kernel(c, batch);
   select_frame(batch, c, component_label, features, h);
   if (is_absent(batch)) return;
-  __shared__ TouchingShared shared;
-  // Nothing is merged, so that nobody asks for pairs.
-  if (h.counts[SUPERPIXELS] <= args.until) return;
-  const u32 tile = blockIdx.y * gridDim.x + blockIdx.x, first = c.tile_first[tile], total = c.tile_count[tile];
-  const u32 row = threadIdx.x / 32 * 4;
-  const TouchingPixels own =
-      load_touching(c, component_label, features, args, blockIdx.x * TILE + lane_id(), blockIdx.y * TILE + row);
-  for (u32 i = threadIdx.x; i < TILE_SLOTS; i += TILE_THREADS) {
-    shared.keys[i] = NO_PAIR;
-    shared.lengths[i] = shared.contrasts[i] = 0;
-  }
-  for (u32 i = threadIdx.x; i < total; i += TILE_THREADS) shared.positions[i] = shared.pixels[i] = 0;
-  const PairTable table = pairs_of(h, 0);
-  const u32 mask = slots_for(args, h.counts[SUPERPIXELS]) - 1;
-  __syncthreads();
-  add_positions(shared, own, row);
-  add_touching(shared, table, mask, own);
-  __syncthreads();
-  for (u32 i = threadIdx.x; i < TILE_SLOTS; i += TILE_THREADS) {
-    if (shared.keys[i] != NO_PAIR) add_pair(table, mask, shared.keys[i], {shared.lengths[i], 0, shared.contrasts[i]});
-  }
-  for (u32 i = threadIdx.x; i < total; i += TILE_THREADS) {
-    const u32 label = component_label[first + i];
-    if (label == NO_LABEL) continue;
-    const u32 positions = shared.positions[i], n = shared.pixels[i];
-    atomicAdd(&h.sums[label].position[0], (u64)(n * blockIdx.x * TILE + (positions & 0xffffu)));
-    atomicAdd(&h.sums[label].position[1], (u64)(n * blockIdx.y * TILE + (positions >> 16)));
-  }
+  measure<false>(c, component_label, features, h, args);
+}
+
+// The kernel above where frames have priors: pairs of two areas go to a table of their own.
+KERNEL __launch_bounds__(TILE_THREADS)
+    hierarchy_measure_areas(Components c, const u16 *__restrict__ component_label, const u32 *__restrict__ features, Hierarchy h,
+                            HierarchyArgs args, Batch batch) {
+  after_last_kernel(c, batch);
+  select_frame(batch, c, component_label, features, h);
+  if (is_absent(batch)) return;
+  measure<true>(c, component_label, features, h, args);
 }
 
 // Undoes what is too much: the root of every label, and the lowest label of every root.

@@ -21,12 +21,14 @@ enum HierarchyCount {
   OPEN = 13,        // whether the next one is open
   JOINS = 14,       // whether there may be anything to join
   SLOTS = 15,       // of the next round's table, where a round has been
-  HIERARCHY_COUNTS = 16
+  WITHIN = 16,      // regions that had joined within the areas of a prior when merges across them began; NO_JOIN before
+  HIERARCHY_COUNTS = 17
 };
 
 // The word at `Hierarchy::counts` before any round.
 __device__ __forceinline__ u32 first_count(u32 word, u32 regions, u32 until) {
   if (word == JOINS) return regions > until;
+  if (word == WITHIN) return NO_JOIN;
   return word == SUPERPIXELS || word == LEFT || word == STAGE ? regions : 0;
 }
 
@@ -79,13 +81,19 @@ __device__ __forceinline__ void add_pair(const PairTable &table, u32 mask, u32 k
   atomicAdd(&table.contrasts[slot], boundary.contrast);
 }
 
+// The pairs of superpixels in two areas; they have no `held`.
+__device__ __forceinline__ PairTable pairs_across(const Hierarchy &h) { return {h.across_keys, h.across_lengths, nullptr, h.across_contrasts}; }
+
+// Whether the superpixels of a pair were in one region of the last frame.
+__device__ __forceinline__ bool is_held(const Hierarchy &h, u32 a, u32 b) { return h.earlier[a] != NO_JOIN && h.earlier[a] == h.earlier[b]; }
+
 // Boundary between the regions of a slot. The first round's table has no `held`: regions are superpixels still, so that a
 // boundary is held as a whole or not at all, as their predecessors tell.
 __device__ __forceinline__ Boundary load_boundary(const Hierarchy &h, const PairTable &table, u32 round, u32 slot, u32 a, u32 b) {
   Boundary boundary = {__ldcg(&table.lengths[slot]), 0, __ldcg(&table.contrasts[slot])};
   if (round > 0) {
     boundary.held = __ldcg(&table.held[slot]);
-  } else if (h.earlier[a] != NO_JOIN && h.earlier[a] == h.earlier[b]) {
+  } else if (is_held(h, a, b)) {
     boundary.held = boundary.length;
   }
   return boundary;
@@ -110,6 +118,26 @@ __device__ __forceinline__ HierarchySums load_region(const Hierarchy &h, u32 i) 
 __device__ __forceinline__ HierarchyJoin load_join(const Hierarchy &h, u32 i) {
   const uint4 join = __ldcg((const uint4 *)(h.joins + i));
   return {join.x, join.y, join.z, join.w};
+}
+
+// Calls `add(key, boundary)` for the thread's pairs across areas, by the roots of their regions; `superpixels`: how many there were.
+template <class Add>
+__device__ __forceinline__ void for_pairs_across(const Hierarchy &h, const HierarchyArgs &args, u32 superpixels, u32 first, u32 step, Add add) {
+  const PairTable table = pairs_across(h);
+  const auto root_of = [&](u32 i) {
+    for (;;) {
+      const HierarchyJoin join = load_join(h, i);
+      if (join.into == NO_JOIN) return i;
+      i = join.root;
+    }
+  };
+  const u32 slots = slots_for(args, superpixels);
+  for (u32 slot = first; slot < slots; slot += step) {
+    const u32 key = table.keys[slot];
+    if (key == NO_PAIR) continue;
+    const u32 a = key >> 16, b = key & 0xffffu, length = table.lengths[slot];
+    add(pair_key(root_of(a), root_of(b)), Boundary{length, is_held(h, a, b) ? length : 0, table.contrasts[slot]});
+  }
 }
 
 // The cut keeps the merges of lower heights than `height`, and of that height those whose `order_of` is at most `last`; none

@@ -14,6 +14,7 @@
 // Where the rounds are; `Hierarchy::counts` has it between launches.
 struct Progress {
   u32 left, stage, round, floor;
+  u32 within;  // as WITHIN of the counts
   bool open, joins;
 
   // Goes on behind a round that has joined so many regions.
@@ -23,16 +24,21 @@ struct Progress {
     left -= joined;
     round++;
   }
+  // Whether nothing is left to join within the areas of a prior, and merges across them follow.
+  __device__ __forceinline__ bool is_at_areas(const Hierarchy &h, const HierarchyArgs &args) const {
+    return h.prior && args.joins_areas && !joins && within == NO_JOIN;
+  }
 };
 __device__ __forceinline__ Progress load_progress(const Hierarchy &h) {
   const u32 *const counts = h.counts;
-  return {counts[LEFT], counts[STAGE], counts[ROUND], counts[FLOOR], counts[OPEN] != 0, counts[JOINS] != 0};
+  return {counts[LEFT], counts[STAGE], counts[ROUND], counts[FLOOR], counts[WITHIN], counts[OPEN] != 0, counts[JOINS] != 0};
 }
 __device__ __forceinline__ void store_progress(const Hierarchy &h, const Progress &progress) {
   h.counts[LEFT] = progress.left;
   h.counts[STAGE] = progress.stage;
   h.counts[ROUND] = progress.round;
   h.counts[FLOOR] = progress.floor;
+  h.counts[WITHIN] = progress.within;
   h.counts[OPEN] = progress.open;
   h.counts[JOINS] = progress.joins;
 }
@@ -47,6 +53,14 @@ __device__ __forceinline__ bool has_round(Progress &progress, u32 count, u32 unt
     progress.stage /= HIERARCHY_STAGE;
   }
   return progress.joins;
+}
+
+// Goes on with merges across areas, none of which is to be lower than any within; `floor_of` as above.
+template <class FloorOf>
+__device__ __forceinline__ void begin_across(Progress &progress, u32 count, FloorOf floor_of) {
+  progress.within = count - progress.left;
+  if (progress.within > 0) progress.floor = max(progress.floor, floor_of(progress.within - 1));
+  progress.joins = true;
 }
 
 // Root of region `i`, which has selected `own`, after a round: the lower of the two at the end of its path that select each other;
@@ -123,11 +137,13 @@ __device__ __forceinline__ void take_heights(const Hierarchy &h, u32 count, u32 
 struct FilledSlot {
   u32 slot, key;
 };
-typedef FilledSlot WaitingSlots[HIERARCHY_THREADS / 32][WAITING];
+// Of each warp of a block.
+template <u32 THREADS>
+using WaitingSlots = FilledSlot[THREADS / 32][WAITING];
 
 // Calls `work(filled)` for the slots of a table that have a pair, those of this warp's turns.
-template <class Work>
-__device__ __forceinline__ void for_pairs(WaitingSlots &waiting, const PairTable &table, u32 slots, Work work) {
+template <u32 THREADS, class Work>
+__device__ __forceinline__ void for_pairs(WaitingSlots<THREADS> &waiting, const PairTable &table, u32 slots, Work work) {
   const auto take = [&](u32 slot, FilledSlot &filled) {
     filled = {slot, __ldcg(&table.keys[slot])};
     return filled.key != NO_PAIR;
@@ -136,11 +152,12 @@ __device__ __forceinline__ void for_pairs(WaitingSlots &waiting, const PairTable
 }
 
 // First half of a round: every region selects the neighbor of least cost. The next round's table is cleared.
-__device__ __forceinline__ void select_neighbors(WaitingSlots &waiting, const Hierarchy &h, const HierarchyArgs &args, u32 round,
+template <u32 THREADS>
+__device__ __forceinline__ void select_neighbors(WaitingSlots<THREADS> &waiting, const Hierarchy &h, const HierarchyArgs &args, u32 round,
                                                  u32 slots, u32 next_slots) {
   const PairTable table = pairs_of(h, round), next = pairs_of(h, round + 1);
   u64 *const selected = of_turn(h.selected, round);
-  for_pairs(waiting, table, slots, [&](const FilledSlot &filled) {
+  for_pairs<THREADS>(waiting, table, slots, [&](const FilledSlot &filled) {
     const u32 a = filled.key >> 16, b = filled.key & 0xffffu;
     const Boundary boundary = load_boundary(h, table, round, filled.slot, a, b);
     const u64 cost = join_cost(args, load_region(h, a), load_region(h, b), boundary);
@@ -152,7 +169,8 @@ __device__ __forceinline__ void select_neighbors(WaitingSlots &waiting, const Hi
 
 // Second half: regions join, and give what they hold to the root of their way; pairs are named anew, in the next round's table.
 // Returns how many of this thread's regions have joined. Clears the selections of the next round.
-__device__ __forceinline__ u32 join_neighbors(WaitingSlots &waiting, const Hierarchy &h, u32 count, const Progress &progress, u32 slots, u32 next_slots) {
+template <u32 THREADS>
+__device__ __forceinline__ u32 join_neighbors(WaitingSlots<THREADS> &waiting, const Hierarchy &h, u32 count, const Progress &progress, u32 slots, u32 next_slots) {
   const u32 round = progress.round;
   const PairTable table = pairs_of(h, round), next = pairs_of(h, round + 1);
   const u64 *const selected = of_turn(h.selected, round);
@@ -173,7 +191,7 @@ __device__ __forceinline__ u32 join_neighbors(WaitingSlots &waiting, const Hiera
     add_region(h.sums + root, sums);
     joined++;
   }
-  for_pairs(waiting, table, slots, [&](const FilledSlot &filled) {
+  for_pairs<THREADS>(waiting, table, slots, [&](const FilledSlot &filled) {
     const u32 a = filled.key >> 16, b = filled.key & 0xffffu;
     const u64 own_a = selection_of(a), own_b = selection_of(b);
     const Boundary boundary = load_boundary(h, table, round, filled.slot, a, b);
@@ -194,6 +212,57 @@ __device__ __forceinline__ u32 height_of_rank(typename BlockSelect<THREADS>::Sha
   return BlockSelect<THREADS>::select(shared, count, rank, height_of).key;
 }
 
+template <u32 THREADS>
+__device__ __forceinline__ void do_rounds(const Hierarchy &h, u32 *counters, const HierarchyArgs &args) {
+  __shared__ typename BlockSelect<THREADS>::Shared shared;
+  __shared__ WaitingSlots<THREADS> waiting;
+  const u32 count = h.counts[SUPERPIXELS];
+  Progress progress = load_progress(h);
+  u32 slots = slots_for(args, count);
+  // The first block finds it, all get it. Behind a barrier of the grid.
+  const auto floor_of = [&](u32 rank) {
+    if (blockIdx.x == 0) {
+      const u32 height = height_of_rank<THREADS>(shared, h, count, rank);
+      if (threadIdx.x == 0) h.counts[FLOOR] = height;
+    }
+    grid_barrier(counters + ARRIVED);
+    return __ldcg(&h.counts[FLOOR]);
+  };
+  while (has_round(progress, count, args.until, floor_of)) {
+    if (args.planar && progress.left <= LAST_REGIONS) break;
+    const u32 round = progress.round;
+    // For those of the regions before the round, which is enough for those after it.
+    const u32 next_slots = slots_for(args, progress.left);
+    u32 *const joined_in = h.counts + JOINED + round % 3;
+    if (FIRST == 0) h.counts[JOINED + (round + 1) % 3] = 0;
+    select_neighbors<THREADS>(waiting, h, args, round, slots, next_slots);
+    take_heights(h, count, round);
+    grid_barrier(counters + ARRIVED);
+    const u32 own = join_neighbors<THREADS>(waiting, h, count, progress, slots, next_slots);
+    if (own) atomicAdd(joined_in, own);
+    grid_barrier(counters + ARRIVED);
+    progress.count(__ldcg(joined_in));
+    slots = next_slots;
+    if (!progress.is_at_areas(h, args)) continue;
+    begin_across(progress, count, floor_of);
+    // Nothing has joined, so that the next table is as it was cleared.
+    const PairTable next = pairs_of(h, progress.round);
+    for_pairs_across(h, args, count, slot_turn(), ALL, [&](u32 key, const Boundary &boundary) { add_pair(next, slots - 1, key, boundary); });
+    grid_barrier(counters + ARRIVED);
+  }
+  if (progress.round == 0) return;
+  take_heights(h, count, progress.round);
+  for (u32 base = FIRST - lane_id(); base < count; base += ALL) {
+    const u32 i = base + lane_id();
+    const u32 heads = __ballot_sync(FULL_WARP, i < count && load_join(h, min(i, count - 1)).into == NO_JOIN);
+    if (lane_id() == 0) h.heads[base / 32] = heads;
+  }
+  if (FIRST == 0) {
+    h.counts[SLOTS] = slots;
+    store_progress(h, progress);
+  }
+}
+
 // The rounds that have more regions than `hierarchy_last_rounds` takes, all where labels are not connected: their pairs have no bound
 // that would fit shared memory.
 // Grid: cooperative, blocks of HIERARCHY_THREADS, all resident; a pair and a region a thread by turns.
@@ -210,47 +279,16 @@ KERNEL __launch_bounds__(HIERARCHY_THREADS) hierarchy_rounds(Hierarchy h, u32 *c
   after_last_kernel(h, batch);
   select_frame(batch, h, counters);
   if (is_absent(batch)) return;
-  __shared__ BlockSelect<HIERARCHY_THREADS>::Shared shared;
-  __shared__ WaitingSlots waiting;
-  const u32 count = h.counts[SUPERPIXELS];
-  Progress progress = load_progress(h);
-  u32 slots = slots_for(args, count);
-  // The first block finds it, all get it. Behind a barrier of the grid.
-  const auto floor_of = [&](u32 rank) {
-    if (blockIdx.x == 0) {
-      const u32 height = height_of_rank<HIERARCHY_THREADS>(shared, h, count, rank);
-      if (threadIdx.x == 0) h.counts[FLOOR] = height;
-    }
-    grid_barrier(counters + ARRIVED);
-    return __ldcg(&h.counts[FLOOR]);
-  };
-  while (has_round(progress, count, args.until, floor_of)) {
-    if (args.planar && progress.left <= LAST_REGIONS) break;
-    const u32 round = progress.round;
-    // For those of the regions before the round, which is enough for those after it.
-    const u32 next_slots = slots_for(args, progress.left);
-    u32 *const joined_in = h.counts + JOINED + round % 3;
-    if (FIRST == 0) h.counts[JOINED + (round + 1) % 3] = 0;
-    select_neighbors(waiting, h, args, round, slots, next_slots);
-    take_heights(h, count, round);
-    grid_barrier(counters + ARRIVED);
-    const u32 own = join_neighbors(waiting, h, count, progress, slots, next_slots);
-    if (own) atomicAdd(joined_in, own);
-    grid_barrier(counters + ARRIVED);
-    progress.count(__ldcg(joined_in));
-    slots = next_slots;
-  }
-  if (progress.round == 0) return;
-  take_heights(h, count, progress.round);
-  for (u32 base = FIRST - lane_id(); base < count; base += ALL) {
-    const u32 i = base + lane_id();
-    const u32 heads = __ballot_sync(FULL_WARP, i < count && load_join(h, min(i, count - 1)).into == NO_JOIN);
-    if (lane_id() == 0) h.heads[base / 32] = heads;
-  }
-  if (FIRST == 0) {
-    h.counts[SLOTS] = slots;
-    store_progress(h, progress);
-  }
+  do_rounds<HIERARCHY_THREADS>(h, counters, args);
+}
+
+// The kernel above where frames are more than multiprocessors; blocks of HIERARCHY_THREADS_NARROW.
+KERNEL __launch_bounds__(HIERARCHY_THREADS_NARROW, 2)
+    hierarchy_rounds_narrow(Hierarchy h, u32 *counters, HierarchyArgs args, Batch batch) {
+  after_last_kernel(h, batch);
+  select_frame(batch, h, counters);
+  if (is_absent(batch)) return;
+  do_rounds<HIERARCHY_THREADS_NARROW>(h, counters, args);
 }
 
 #define LAST_PAIRS (3 * LAST_REGIONS)
@@ -332,10 +370,12 @@ __device__ __forceinline__ void insert_last(LastShared &shared, u32 pair) {
   }
 }
 
-// The cut that leaves `regions` of `count`, `joined` of which have joined, or as many as there can be. The block's threads call it.
+// The cut that leaves `regions` of `count`, `joined` of which have joined, or as many as there can be; at most `most` merges. The block's
+// threads call it.
 template <u32 THREADS>
-__device__ __forceinline__ Cut find_cut(typename BlockSelect<THREADS>::Shared &shared, const Hierarchy &h, u32 count, u32 joined, u32 regions) {
-  const u32 wanted = count > regions ? count - regions : 0;
+__device__ __forceinline__ Cut find_cut(typename BlockSelect<THREADS>::Shared &shared, const Hierarchy &h, u32 count, u32 joined, u32 regions,
+                                        u32 most) {
+  const u32 wanted = min(count > regions ? count - regions : 0, most);
   if (min(wanted, joined) == 0) return {0, 0, 0};
   if (wanted >= joined) return {1, 0xffffffffu, 0xffffffffu};
   const typename BlockSelect<THREADS>::Found height = BlockSelect<THREADS>::select(shared, count, wanted - 1, [&](u32 i, u32 &key) {
@@ -352,6 +392,41 @@ __device__ __forceinline__ Cut find_cut(typename BlockSelect<THREADS>::Shared &s
   return {1, height.key, last.key};
 }
 
+// Takes up the pairs across areas where no pair is left, by the places of their regions, and clears what selects. The pairs that areas have
+// are many, those of so few regions are not: each gets its place first, in words that selections leave free meanwhile, then all add up.
+template <u32 THREADS>
+__device__ __forceinline__ void load_across(LastShared &shared, const Hierarchy &h, const HierarchyArgs &args, u32 count, const u32 *place_of) {
+  static_assert(sizeof shared.selected >= sizeof shared.slots, "a word for each slot");
+  u32 *const pair_of = (u32 *)shared.selected;
+  const u32 thread = threadIdx.x;
+  for (u32 slot = thread; slot < LAST_SLOTS; slot += THREADS) shared.slots[slot] = NO_PAIR;
+  if (thread == 0) shared.pairs = 0;
+  __syncthreads();
+  const auto slot_of = [&](u32 key) {
+    const u32 places = pair_key(place_of[key >> 16], place_of[key & 0xffffu]);
+    return insert_key<NO_PAIR>(places, LAST_SLOTS - 1, [&](u32 slot) { return shared.slots + slot; });
+  };
+  for_pairs_across(h, args, count, thread, THREADS, [&](u32 key, const Boundary &) {
+    const Inserted inserted = slot_of(key);
+    if (!inserted.fresh) return;
+    const u32 pair = atomicAdd(&shared.pairs, 1);
+    pair_of[inserted.slot] = pair;
+    shared.keys[pair] = shared.slots[inserted.slot];
+    shared.lengths[pair] = shared.held[pair] = 0;
+    shared.contrasts[pair] = 0;
+  });
+  __syncthreads();
+  for_pairs_across(h, args, count, thread, THREADS, [&](u32 key, const Boundary &boundary) {
+    const u32 pair = pair_of[slot_of(key).slot];
+    atomicAdd(&shared.lengths[pair], boundary.length);
+    atomicAdd(&shared.held[pair], boundary.held);
+    atomicAdd(&shared.contrasts[pair], boundary.contrast);
+  });
+  __syncthreads();
+  for (u32 i = thread; i < LAST_REGIONS; i += THREADS) shared.selected[0][i] = shared.selected[1][i] = NO_SELECTION;
+  __syncthreads();
+}
+
 template <u32 THREADS>
 __device__ __forceinline__ void do_last_rounds(const Hierarchy &h, const HierarchyArgs &args) {
   static_assert(LAST_REGIONS <= THREADS, "a thread for each region");
@@ -364,7 +439,8 @@ __device__ __forceinline__ void do_last_rounds(const Hierarchy &h, const Hierarc
     const u32 slots = progress.round ? h.counts[SLOTS] : slots_for(args, count);
     load_last<THREADS>(shared, scratch.select.scan, h, count, progress, slots, h.numbers);
     u32 (&waiting)[WAITING] = scratch.waiting[thread / 32];
-    const u32 pairs = shared.pairs, label = thread < progress.left ? shared.labels[thread] : NO_JOIN;
+    u32 pairs = shared.pairs;
+    const u32 label = thread < progress.left ? shared.labels[thread] : NO_JOIN;
     const auto take = [&](u32 i, u32 &pair) {
       pair = i;
       return i < pairs && shared.keys[i] != NO_PAIR;
@@ -417,9 +493,15 @@ __device__ __forceinline__ void do_last_rounds(const Hierarchy &h, const Hierarc
       }
       __syncthreads();
       progress.count(shared.joined[round % 3]);
+      if (progress.is_at_areas(h, args)) {
+        begin_across(progress, count, floor_of);
+        load_across<THREADS>(shared, h, args, count, h.numbers);
+        pairs = shared.pairs;
+      }
     } while (has_round(progress, count, args.until, floor_of));
   }
-  const Cut cut = find_cut<THREADS>(scratch.select, h, count, count - progress.left, args.regions);
+  const Cut cut = find_cut<THREADS>(scratch.select, h, count, count - progress.left, args.regions,
+                                    args.crosses ? NO_JOIN : progress.within);
   if (thread == 0) {
     h.counts[CUT] = cut.any;
     h.counts[CUT + 1] = cut.height;

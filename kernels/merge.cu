@@ -83,13 +83,14 @@ KERNEL __launch_bounds__(MERGE_THREADS) merge_again(Merging m, Batch batch) {
 // Least distance of every root to the roots that it touches. Renames the ends of pairs in place: from components to labels in
 // the first pass, to roots in later ones. A pair whose ends have become equal lies within a region and is skipped from then on.
 // Grid: any number of blocks of MERGE_THREADS, a pair a thread by turns.
-// In: pairs, parents, means.
+// In: pairs, parents, means; `prior` [regions], the area of each, null without.
 // Out: pairs, by the one thread that has them; nearest, by atomic minima.
 // Race-free: nothing is joined here; `nearest` only falls, so that a stale value of it costs an atomic and changes nothing.
 KERNEL __launch_bounds__(MERGE_THREADS)
-    merge_nearest(Components c, Merging m, const u16 *__restrict__ component_label, u32 pass, Batch batch) {
+    merge_nearest(Components c, Merging m, const u16 *__restrict__ component_label, const u32 *__restrict__ prior, u32 pass, Batch batch) {
   after_last_kernel(c, batch);
   select_frame(batch, c, m, component_label);
+  select_some(batch, prior);
   if (is_absent(batch)) return;
   const u32 edges = c.counters[EDGES];
   for (u32 i = FIRST; i < edges; i += ALL) {
@@ -97,8 +98,8 @@ KERNEL __launch_bounds__(MERGE_THREADS)
     if (pass > 0 && edge.x == edge.y) continue;
     const u32 a = pass == 0 ? component_label[edge.x] : find_root(LabelSets(m), edge.x);
     const u32 b = pass == 0 ? component_label[edge.y] : find_root(LabelSets(m), edge.y);
-    // Pixels outside of a mask touch no region: such a pair gets equal ends.
-    const bool inside = max(a, b) != NO_LABEL;
+    // Pixels outside of a mask touch no region, and regions of two areas do not join: such a pair gets equal ends.
+    const bool inside = max(a, b) != NO_LABEL && (pass > 0 || !prior || prior[a] == prior[b]);
     c.edges[i] = make_uint2(a, inside ? b : a);
     if (a == b || !inside) continue;
     const u32 d = distance(m.mean[a], m.mean[b]);

@@ -43,9 +43,10 @@ __device__ __forceinline__ u32 energy(u64 color, u64 mean, u32 ring, const Refin
   return distance(color, mean) + __popc(~ring & STRAIGHT) * args.straight + __popc(~ring & DIAGONAL) * args.diagonal;
 }
 
-// The region that a pixel is in afterwards. Its feature is asked for only where it may move.
-__device__ __forceinline__ u32 best_region(RefineTile &tile, i32 x, i32 y, const u32 *feature, const u64 *__restrict__ mean,
-                                           const RefineArgs &args) {
+// The region that a pixel is in afterwards. Its feature is asked for only where it may move. `area` is that of the pixel in a prior, in a
+// plane as wide as the frame; null without.
+__device__ __forceinline__ u32 best_region(RefineTile &tile, i32 x, i32 y, const u32 *feature, const u32 *area,
+                                           const u64 *__restrict__ mean, const RefineArgs &args) {
   const u32 own = tile.at(x, y);
   const u32 ring[8] = {tile.at(x, y - 1),     tile.at(x + 1, y - 1), tile.at(x + 1, y),     tile.at(x + 1, y + 1),
                        tile.at(x, y + 1),     tile.at(x - 1, y + 1), tile.at(x - 1, y),     tile.at(x - 1, y - 1)};
@@ -57,6 +58,8 @@ __device__ __forceinline__ u32 best_region(RefineTile &tile, i32 x, i32 y, const
   for (u32 i = 0; i < 8; i += 2) {
     const u32 label = ring[i];
     if (label == own || label == NO_LABEL) continue;
+    const i32 way = (i & 2 ? 1 : (i32)args.width) * (i == 2 || i == 4 ? 1 : -1);
+    if (area && area[way] != *area) continue;
     const u32 other = energy(color, mean[label], ring_of(ring, label), args);
     if (other < least || (other == least && best != own && label < best)) {
       least = other;
@@ -109,15 +112,17 @@ KERNEL __launch_bounds__(TABLE_THREADS)
 
 // A sweep.
 // Grid: tiles of 32 x 32 px; block: REFINE_THREADS, a pixel of a phase a thread.
-// In: labels and features [height][width], means [regions].
+// In: labels and features [height][width], means [regions]; `prior` [height][width], areas that no pixel leaves, null without.
 // Out: refined [height][width], another plane; area and color of regions, to those of the refined labels.
 // Race-free: in a phase a thread writes its own pixel's label, and no thread reads a pixel of its parity but its own; barriers
 // separate the phases. Sums are integers, changed by atomics, and nobody reads them here.
 KERNEL __launch_bounds__(REFINE_THREADS)
     refine_sweep(const u16 *__restrict__ labels, u16 *__restrict__ refined, const u32 *__restrict__ features,
-                 const u64 *__restrict__ mean, RegionSums *__restrict__ regions, RefineArgs args, Batch batch) {
+                 const u32 *__restrict__ prior, const u64 *__restrict__ mean, RegionSums *__restrict__ regions, RefineArgs args,
+                 Batch batch) {
   after_last_kernel(labels, batch);
   select_frame(batch, labels, refined, features, mean, regions);
+  select_some(batch, prior);
   if (is_absent(batch)) return;
   __shared__ RefineTile tile;
   const i32 left = blockIdx.x * TILE, top = blockIdx.y * TILE;
@@ -135,7 +140,7 @@ KERNEL __launch_bounds__(REFINE_THREADS)
     if (i < columns * rows) {
       const u32 own = tile.at(x, y);
       const size_t at = (size_t)(top + y) * args.width + left + x;
-      const u32 best = best_region(tile, x, y, features + at, mean, args);
+      const u32 best = best_region(tile, x, y, features + at, prior ? prior + at : nullptr, mean, args);
       if (best != own) {
         tile.at(x, y) = (u16)best;
         if ((u32)x < TILE && (u32)y < TILE) {

@@ -50,6 +50,8 @@
 #define REFINE_THREADS 352
 // Halves of the rounds of merging: one block a multiprocessor, two slots of the pairs' table a thread at 3840x2160 with S = 16.
 #define HIERARCHY_THREADS 1024
+// Where frames are more than multiprocessors: two blocks fit one.
+#define HIERARCHY_THREADS_NARROW 512
 // Last rounds of merging: 48 KB of shared memory hold so many regions and their pairs. A thread for each pair, since the cost of joining
 // is a long chain of arithmetic.
 #define LAST_REGIONS 256

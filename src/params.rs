@@ -178,7 +178,7 @@ impl Params {
 
     /// True if both backends can do it; else only the CPU can.
     pub fn runs_on_cuda(&self) -> bool {
-        self.algorithm.algorithm().capabilities().cuda && !self.prior
+        self.algorithm.algorithm().capabilities().cuda
     }
 
     /// Checks every value.

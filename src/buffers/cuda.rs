@@ -9,9 +9,12 @@ use once_cell::sync::OnceCell;
 use super::batch_exports::BatchExports;
 use super::device_results::{Downloads, Exports};
 use super::frame_list::FrameList;
+use super::prior::Areas;
 use crate::color::{ColorSpace, ColorTables};
 use crate::cpu::memory::{self, Array};
-use crate::cuda::abi::{Address, ComponentSums, Components, FRAME_COUNTERS, RegionSums, Track};
+use crate::cuda::abi::{
+    Address, COUNTER_BEFORE_PRIOR, ComponentSums, Components, FRAME_COUNTERS, RegionSums, Track,
+};
 use crate::cuda::frame::Planes;
 use crate::cuda::graph::Graph;
 use crate::cuda::launch::{Frames, check};
@@ -104,6 +107,8 @@ pub struct FrameBuffers {
     cluster: Memory<u32>,
     component_sums: Memory<ComponentSums>,
     edges: Memory<[u32; 2]>,
+    /// For plans with priors.
+    pub(crate) areas: Option<Areas>,
     graphs: Vec<Recorded>,
     pub(super) frames: Option<FrameList>,
     /// Which memory each frame of the last batch has; in temporal mode that of its stream.
@@ -188,6 +193,7 @@ impl FrameBuffers {
             cluster: Memory::new(cuda, what, n)?,
             component_sums: Memory::new(cuda, what, n)?,
             edges: Memory::new(cuda, what, 2 * n)?,
+            areas: if plan.prior { Some(Areas::new(cuda, plan, max_regions)?) } else { None },
             graphs: Vec::new(),
             frames: FrameList::of(cuda)?,
             members: Vec::new(),
@@ -244,8 +250,23 @@ impl FrameBuffers {
             sums: self.component_sums.address(),
             edges: self.edges.address(),
             counters: self.counters(),
+            prior: self.areas.as_ref().and_then(Areas::cutting).map_or(Address::NULL, Memory::address),
             large: self.large,
             unused: 0,
+        }
+    }
+
+    /// The lists that labels are written to: where areas cut components, others than those of all later stages, which ask for no pairs.
+    pub(crate) fn labeled_components(&self) -> Components {
+        let own = self.components();
+        match self.areas.as_ref().and_then(Areas::clusters) {
+            None => own,
+            Some(clusters) => Components {
+                cluster: clusters.address(),
+                counters: own.counters.item(COUNTER_BEFORE_PRIOR),
+                large: 0,
+                ..own
+            },
         }
     }
 
@@ -408,9 +429,10 @@ impl FrameBuffers {
         self.tile_first.read(cuda, STAGE, 0, firsts)?;
         self.tile_count.read(cuda, STAGE, 0, counts)?;
         let ends = firsts.iter().zip(&*counts).map(|(first, count)| first + count);
-        let components = (ends.max().unwrap_or(0) as usize).min(self.cluster.len());
+        let cluster = self.areas.as_ref().and_then(Areas::clusters).unwrap_or(&self.cluster);
+        let components = (ends.max().unwrap_or(0) as usize).min(cluster.len());
         let mut names: Array<u32> = memory::zeroed("components", components)?;
-        self.cluster.read(cuda, STAGE, 0, &mut names)?;
+        cluster.read(cuda, STAGE, 0, &mut names)?;
         // Each pixel has its component's number in its tile.
         self.local.read(cuda, STAGE, 0, clusters)?;
         let tile = TILE as usize;

@@ -32,7 +32,7 @@ impl FrameList {
     /// one.
     pub fn fill(&self, cuda: &Cuda, frame: &DeviceFrame<'_>, memories: &[Option<usize>]) -> Result<()> {
         const MOST: usize = LISTED_FRAMES as usize;
-        const ABSENT: FramePlanes = FramePlanes { plane: [0; 3], mask: 0, absent: 1 };
+        const ABSENT: FramePlanes = FramePlanes { plane: [0; 3], mask: 0, prior: 0, absent: 1 };
         for (i, part) in memories.chunks(MOST).enumerate() {
             let mut given = PlaneList { frames: [ABSENT; MOST] };
             for (to, member) in given.frames.iter_mut().zip(part) {

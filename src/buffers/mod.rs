@@ -13,6 +13,8 @@ mod device_results;
 #[cfg(feature = "cuda")]
 mod frame_list;
 #[cfg(feature = "cuda")]
+pub(crate) mod prior;
+#[cfg(feature = "cuda")]
 mod streams;
 #[cfg(feature = "cuda")]
 pub use batch_results::{BatchResults, BatchTable};

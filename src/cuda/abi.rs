@@ -305,6 +305,7 @@ arguments! {
         sums: Address<ComponentSums>,
         edges: Address<[u32; 2]>,
         counters: Address<u32>,
+        prior: Address<u32>,
         large: u32,
         unused: u32,
     }
@@ -454,6 +455,8 @@ arguments! {
         position: u64,
         position_shift: u32,
         until: u32,
+        joins_areas: u32,
+        crosses: u32,
     }
 
     struct Hierarchy {
@@ -472,6 +475,10 @@ arguments! {
         numbers: Address<u32>,
         areas: Address<u32>,
         counts: Address<u32>,
+        prior: Address<u32>,
+        across_keys: Address<u32>,
+        across_lengths: Address<u32>,
+        across_contrasts: Address<u64>,
     }
 
     struct MergeList {
@@ -582,6 +589,7 @@ records! {
     struct FramePlanes {
         plane: [u64; 3],
         mask: u64,
+        prior: u64,
         absent: u64,
     }
 
@@ -762,6 +770,8 @@ pub(crate) const LSC_REACH_BYTES: usize = number("LSC_REACH_BYTES");
 
 /// Counters that a frame starts with as zero, the last five quick shift's and that of masks; then come the two of the grid's barrier.
 pub(crate) const FRAME_COUNTERS: usize = number("FRAME_COUNTERS");
+/// Of a frame with a prior, the first of two that count what areas have not cut yet.
+pub(crate) const COUNTER_BEFORE_PRIOR: usize = number("COUNTER_BEFORE_PRIOR");
 /// Where the number of regions stands.
 pub(crate) const COUNTER_REGIONS: usize = number("COUNTER_REGIONS");
 

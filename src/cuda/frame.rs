@@ -13,6 +13,7 @@ use super::handle::{Cuda, Traffic};
 use super::host_frames::{HostFrame, HostLayout};
 use super::launch::check;
 use super::memory::{Memory, Rows, copy_rows};
+use super::prior::{DevicePrior, PriorMemory};
 use super::staging_buffer::{DeviceRows, StagingBuffer};
 use crate::color::Yuv;
 use crate::error::{Error, Result};
@@ -72,12 +73,18 @@ pub(crate) struct Planes {
     pub strides: [u32; MOST_PLANES],
     /// Address and row stride of the mask, if there is one.
     pub mask: Option<(u64, u32)>,
+    pub prior: Option<DevicePrior>,
 }
 
 impl Planes {
     /// What the planes of all frames of a batch have in common.
     pub fn without_addresses(self) -> Self {
-        Self { addresses: [0; MOST_PLANES], mask: self.mask.map(|(_, stride)| (0, stride)), ..self }
+        Self {
+            addresses: [0; MOST_PLANES],
+            mask: self.mask.map(|(_, stride)| (0, stride)),
+            prior: self.prior.map(DevicePrior::without_address),
+            ..self
+        }
     }
 
     /// Rows of a plane, and their offset in pinned memory of the same layout.
@@ -131,7 +138,7 @@ impl<'a> DeviceFrame<'a> {
             }
             (addresses[i], distances[i]) = (address, stride);
         }
-        let planes = Planes { info, addresses, strides: distances, mask: None };
+        let planes = Planes { info, addresses, strides: distances, mask: None, prior: None };
         Ok(Self {
             planes,
             yuv: Yuv::new(&info),
@@ -146,17 +153,23 @@ impl<'a> DeviceFrame<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::Batch`] without frames, or if sizes, formats or strides of their planes and masks differ.
+    /// [`Error::Batch`] without frames, or if sizes, formats or strides of their planes, masks and priors differ. Some may be without
+    /// mask or prior.
     pub fn of_batch(frames: &'a [DeviceFrame<'a>]) -> Result<Self> {
-        let masked = frames.iter().find(|frame| frame.planes.mask.is_some());
-        let Some(&first) = masked.or(frames.first()) else {
+        let Some(&first) = frames.first() else {
             return Err(Error::Batch("no frame; give one at least".into()));
         };
+        let mask = frames.iter().find_map(|frame| frame.planes.mask);
+        let prior = frames.iter().find_map(|frame| frame.planes.prior);
+        let first = Self { planes: Planes { mask, prior, ..first.planes }, ..first };
         for (i, frame) in frames.iter().enumerate() {
             let mask_differs = |(_, stride)| first.planes.mask.is_some_and(|(_, other)| stride != other);
+            let kind = DevicePrior::without_address;
+            let prior_differs = |own| prior.is_some_and(|other| kind(own) != kind(other));
             if frame.planes.info != first.planes.info
                 || frame.planes.strides != first.planes.strides
                 || frame.planes.mask.is_some_and(mask_differs)
+                || frame.planes.prior.is_some_and(prior_differs)
             {
                 let reason = format!(
                     "frame {i} has another size, format or stride than the others; give such frames apart"
@@ -203,10 +216,11 @@ impl<'a> DeviceFrame<'a> {
 
     /// Where the frame's planes and mask are, for a list of frames.
     pub(crate) fn places(&self) -> FramePlanes {
-        let Planes { info, addresses, mask, .. } = self.planes;
+        let Planes { info, addresses, mask, prior, .. } = self.planes;
         FramePlanes {
             plane: info.format.layout().channels.map(|channel| addresses[channel.plane]),
             mask: mask.map_or(0, |(address, _)| address),
+            prior: prior.map_or(0, |prior| prior.address),
             absent: 0,
         }
     }
@@ -226,6 +240,26 @@ impl<'a> DeviceFrame<'a> {
             return Err(Error::Stride { what: "mask", least: width as usize, got: stride as usize });
         }
         Ok(Self { planes: Planes { mask: Some((mask, stride)), ..self.planes }, ..self })
+    }
+
+    /// Adds areas that no region leaves: numbers of `bytes` bytes, 1, 2, 4 or 8, of which the lowest four count, `geometry` of them, in
+    /// rows of `stride` samples; see [`Params::prior`](crate::params::Params::prior).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Plane`] for samples of another size, or not at whole samples; [`Error::Stride`] if rows would overlap.
+    ///
+    /// # Safety
+    /// The samples are memory like that of the planes of [`DeviceFrame::from_planes`], which nobody draws on.
+    pub unsafe fn with_prior(
+        self,
+        samples: u64,
+        bytes: u32,
+        geometry: Geometry,
+        stride: u32,
+    ) -> Result<Self> {
+        let prior = Some(DevicePrior::new(samples, bytes, geometry, stride)?);
+        Ok(Self { planes: Planes { prior, ..self.planes }, ..self })
     }
 
     /// Size and format.
@@ -337,6 +371,7 @@ pub struct Staging {
     traffic: std::sync::Arc<Traffic>,
     /// Allocated with the first mask.
     mask: Option<Memory<u8>>,
+    prior: PriorMemory,
     /// Memory that `planes` points to.
     memory: Memory<u8>,
     /// For frames and masks of the host; allocated with the first.
@@ -362,8 +397,9 @@ impl Staging {
         Ok(Self {
             buffer: None,
             cuda: cuda.clone(),
-            planes: Planes { info, addresses, strides, mask: None },
+            planes: Planes { info, addresses, strides, mask: None, prior: None },
             mask: None,
+            prior: PriorMemory::default(),
             yuv: Yuv::new(&info),
             accesses: Accesses::new(cuda),
             traffic: cuda.traffic.clone(),
@@ -394,7 +430,13 @@ impl Staging {
         Ok(())
     }
 
-    /// Copies a frame in device memory, with its mask, on the stream of `cuda`. Once that has passed, the frame's owner
+    /// Makes room for a prior of a size and of samples of so many bytes.
+    fn prepare_prior(&mut self, kind: Option<(Geometry, u32)>) -> Result<Option<DevicePrior>> {
+        let Self { prior, accesses, cuda, .. } = self;
+        kind.map(|(geometry, bytes)| prior.prepare(cuda, accesses, geometry, bytes)).transpose()
+    }
+
+    /// Copies a frame in device memory, with its mask and prior, on the stream of `cuda`. Once that has passed, the frame's owner
     /// may reuse its memory.
     pub(crate) fn copy(&mut self, cuda: &Cuda, frame: &DeviceFrame<'_>) -> Result<DeviceFrame<'_>> {
         let stage = "copy of a frame";
@@ -402,6 +444,7 @@ impl Staging {
         if frame.planes.mask.is_some() {
             self.prepare_mask()?;
         }
+        let prior = self.prepare_prior(frame.planes.prior.map(|prior| (prior.geometry, prior.bytes)))?;
         let Self { planes, accesses, mask, .. } = self;
         let _source = frame.access(cuda, Kind::Read)?;
         let access = accesses.begin(cuda, Kind::Write)?;
@@ -422,6 +465,11 @@ impl Staging {
             unsafe { copy_rows(stage, &cuda.stream, from, to, width as usize, height as usize)? };
             planes.mask = Some((to.address, width));
         }
+        if let (Some(from), Some(to)) = (frame.planes.prior, prior) {
+            // SAFETY: as for the planes; ours is as large.
+            unsafe { from.copy(cuda, to)? };
+        }
+        planes.prior = prior;
         drop(access);
         Ok(self.frame())
     }
@@ -432,7 +480,8 @@ impl Staging {
         if frame.mask().is_some() {
             self.prepare_mask()?;
         }
-        let Self { planes, accesses, mask, buffer, memory, cuda, .. } = self;
+        let to = self.prepare_prior(frame.prior().map(|prior| (prior.geometry(), prior.bytes().0)))?;
+        let Self { planes, accesses, mask, prior, buffer, memory, cuda, .. } = self;
         let bytes = memory.len() + mask.as_ref().map_or(0, Memory::len);
         let buffer = pinned(buffer, cuda, bytes)?;
         buffer.ready()?;
@@ -451,6 +500,11 @@ impl Staging {
             unsafe { buffer.up(from.bytes, from.stride, to)? };
             planes.mask = Some((to.address, width));
         }
+        if let (Some(from), Some(to)) = (frame.prior(), to) {
+            // SAFETY: `to` is ours for this prior, and the stream waits for all earlier accesses.
+            unsafe { prior.upload(cuda, &from, to)? };
+        }
+        planes.prior = to;
         drop(access);
         Ok(self.frame())
     }

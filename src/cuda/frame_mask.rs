@@ -1,67 +1,36 @@
 // SPDX-License-Identifier: MPL-2.0
-//! The mask of a frame in device memory: brought from the host, or made there from the frame's alpha.
+//! The mask and the prior of a frame in device memory: brought from the host, or the mask made there from the frame's alpha.
 
 use super::abi::Address;
-use super::access::{Accesses, Guard, Kind};
+use super::access::{Guard, Kind};
 use super::frame::DeviceFrame;
 use super::handle::Cuda;
+use super::host_plane::HostPlane;
 use super::kernels::mask_alpha;
 use super::launch::{Shape, check};
-use super::memory::Memory;
-use super::staging_buffer::{DeviceRows, StagingBuffer};
 use super::tuning::MASK_THREADS;
 use crate::error::Result;
 use crate::image::{Channel, FrameInfo, Geometry};
 
 const STAGE: &str = "mask";
 
-/// Memory for a byte a pixel. Streams access it in the order of the calls.
+/// Memory for masks of one kind of frames.
 pub(crate) struct FrameMask {
     info: FrameInfo,
-    /// What the memory holds of the host's masks.
-    revision: Option<u64>,
-    /// Allocated and loaded with the first mask that needs it.
-    buffer: Option<StagingBuffer>,
     kernel: Option<mask_alpha::Kernel>,
-    accesses: Accesses,
-    memory: Memory<u8>,
-    /// Dropped last, because it may hold the context.
-    cuda: Cuda,
+    plane: HostPlane<u8>,
 }
 
 impl FrameMask {
-    /// Allocates memory for masks of one kind of frames, which come from the host on the stream of `cuda`.
+    /// Allocates it; masks of the host come on the stream of `cuda`.
     pub fn new(cuda: &Cuda, info: FrameInfo) -> Result<Self> {
-        let memory = Memory::alone(cuda, "mask memory", info.geometry.pixels())?;
-        let accesses = Accesses::new(cuda);
-        // Fresh memory is cleared on this stream, and other streams must not write before.
-        drop(accesses.begin(cuda, Kind::Write)?);
-        let cuda = cuda.clone();
-        Ok(Self { info, revision: None, buffer: None, kernel: None, accesses, memory, cuda })
+        Ok(Self { info, kernel: None, plane: HostPlane::new(cuda, "mask memory", info.geometry)? })
     }
 
     /// Brings a mask of the host, rows without padding, unless the memory holds it: `revision` is another for each. Returns once the
     /// host's memory may be reused.
     pub fn upload(&mut self, mask: &[u8], revision: u64) -> Result<()> {
-        if self.revision == Some(revision) {
-            return Ok(());
-        }
-        self.revision = None;
-        let Self { info, buffer, accesses, memory, cuda, .. } = self;
-        let (row, rows) = (info.geometry.width as usize, info.geometry.height as usize);
-        let buffer = match buffer {
-            Some(buffer) => buffer,
-            none => none.insert(StagingBuffer::new(cuda, row * rows)?),
-        };
-        buffer.ready()?;
-        let access = accesses.begin(cuda, Kind::Write)?;
-        let to = DeviceRows { address: memory.address().raw(), stride: row, row, rows, offset: 0 };
-        // SAFETY: the memory holds a byte a pixel, and the stream waits for all earlier accesses; the line above has waited for the
-        // last upload.
-        unsafe { buffer.up(mask, row, to)? };
-        drop(access);
-        self.revision = Some(revision);
-        Ok(())
+        self.plane.upload(mask, revision)
     }
 
     /// Makes the mask of a frame's alpha on the stream of `cuda`: inside is what has the code `least` or more.
@@ -74,19 +43,18 @@ impl FrameMask {
     ) -> Result<()> {
         self.info.check(frame.info())?;
         frame.check_context(cuda)?;
-        self.revision = None;
         let kernel = match &mut self.kernel {
             Some(kernel) => kernel,
             none => none.insert(cuda.device.kernel(mask_alpha::KERNEL, STAGE)?),
         };
         let _source = frame.access(cuda, Kind::Read)?;
-        let _access = self.accesses.begin(cuda, Kind::Write)?;
+        let (mask, _access) = self.plane.write(cuda)?;
         check(STAGE, cuda.device.context.bind_to_thread())?;
         let Geometry { width, height } = self.info.geometry;
         let planes = &frame.planes;
         let args = mask_alpha::Args {
             plane: Address::new(planes.addresses[alpha.plane] + alpha.offset as u64),
-            mask: self.memory.address(),
+            mask,
             stride: planes.strides[alpha.plane],
             step: alpha.step as u32,
             word: alpha.sample.bytes as u32,
@@ -105,17 +73,40 @@ impl FrameMask {
     pub fn on<'a>(&'a self, cuda: &Cuda, frame: DeviceFrame<'a>) -> Result<(DeviceFrame<'a>, Guard<'a>)> {
         self.info.check(frame.info())?;
         frame.check_context(cuda)?;
-        let guard = self.accesses.begin(cuda, Kind::Read)?;
+        let (mask, guard) = self.plane.read(cuda)?;
         // SAFETY: the memory has a byte a pixel of the frame's size and lives for `'a`, later writes wait for what is launched while the
         // guard is held, and nobody draws on it.
-        let masked = unsafe { frame.with_mask(self.memory.address().raw(), self.info.geometry.width)? };
+        let masked = unsafe { frame.with_mask(mask.raw(), self.info.geometry.width)? };
         Ok((masked, guard))
     }
 }
 
-impl Drop for FrameMask {
-    fn drop(&mut self) {
-        // The memory is freed in the order of this stream.
-        self.accesses.synchronize(&self.cuda.stream);
+/// Memory for priors of one kind of frames, of the frame's size.
+pub(crate) struct FramePrior {
+    info: FrameInfo,
+    plane: HostPlane<u32>,
+}
+
+impl FramePrior {
+    /// Allocates it; priors come on the stream of `cuda`.
+    pub fn new(cuda: &Cuda, info: FrameInfo) -> Result<Self> {
+        Ok(Self { info, plane: HostPlane::new(cuda, "prior memory", info.geometry)? })
+    }
+
+    /// Brings a prior of the host, as [`FrameMask::upload`] does a mask.
+    pub fn upload(&mut self, numbers: &[u32], revision: u64) -> Result<()> {
+        self.plane.upload(numbers, revision)
+    }
+
+    /// The frame with this prior, for work on the stream of `cuda` as long as the guard is held.
+    pub fn on<'a>(&'a self, cuda: &Cuda, frame: DeviceFrame<'a>) -> Result<(DeviceFrame<'a>, Guard<'a>)> {
+        self.info.check(frame.info())?;
+        frame.check_context(cuda)?;
+        let (prior, guard) = self.plane.read(cuda)?;
+        let (geometry, bytes) = (self.info.geometry, size_of::<u32>() as u32);
+        // SAFETY: the memory has a number a pixel of the frame's size and lives for `'a`, later writes wait for what is launched while
+        // the guard is held, and nobody draws on it.
+        let frame = unsafe { frame.with_prior(prior.raw(), bytes, geometry, geometry.width)? };
+        Ok((frame, guard))
     }
 }

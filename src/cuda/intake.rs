@@ -127,7 +127,7 @@ mod tests {
 
     fn planes(address: u64) -> Planes {
         let info = FrameInfo::new(Geometry::new(4, 3).unwrap(), PixelFormat::Rgb);
-        Planes { info, addresses: [address, 0, 0, 0], strides: [12, 0, 0, 0], mask: None }
+        Planes { info, addresses: [address, 0, 0, 0], strides: [12, 0, 0, 0], mask: None, prior: None }
     }
 
     #[test]

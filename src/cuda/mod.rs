@@ -16,9 +16,11 @@ mod intake;
 mod keeps_context;
 mod kept;
 pub(crate) mod kernels;
-// Only the element finds masks in frames and their metadata.
+// Only the element finds masks and priors in frames and their metadata.
 #[cfg(feature = "gst")]
 pub(crate) mod frame_mask;
+#[cfg(feature = "gst")]
+mod host_plane;
 // Only the element sends frames back in memory that they keep.
 #[cfg(feature = "gst")]
 pub(crate) mod host_frames;
@@ -27,6 +29,7 @@ pub(crate) mod memory;
 pub(crate) mod module;
 pub(crate) mod pinned;
 pub(crate) mod pool;
+pub(crate) mod prior;
 pub(crate) mod queue;
 pub(crate) mod results;
 pub(crate) mod staging_buffer;

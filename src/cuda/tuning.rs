@@ -59,6 +59,7 @@ pub(crate) const LIKE_REGION: u32 = value("LIKE_REGION");
 pub(crate) const MERGE_THREADS: u32 = value("MERGE_THREADS");
 pub(crate) const REFINE_THREADS: u32 = value("REFINE_THREADS");
 pub(crate) const HIERARCHY_THREADS: u32 = value("HIERARCHY_THREADS");
+pub(crate) const HIERARCHY_THREADS_NARROW: u32 = value("HIERARCHY_THREADS_NARROW");
 pub(crate) const LAST_REGIONS: u32 = value("LAST_REGIONS");
 pub(crate) const LAST_THREADS: u32 = value("LAST_THREADS");
 pub(crate) const LAST_THREADS_NARROW: u32 = value("LAST_THREADS_NARROW");

@@ -44,6 +44,28 @@ impl<'a> Prior<'a> {
         Ok(Self { samples, geometry, stride })
     }
 
+    /// Its size in samples.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    /// Samples from a row to the next.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// Bytes of a sample, and the samples as bytes.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn bytes(&self) -> (u32, &'a [u8]) {
+        match self.samples {
+            PriorSamples::U8(samples) => (1, samples),
+            PriorSamples::U16(samples) => (2, bytemuck::cast_slice(samples)),
+            PriorSamples::U32(samples) => (4, bytemuck::cast_slice(samples)),
+        }
+    }
+
     /// Writes the numbers of a frame's row `y`, by [`sample_of`].
     pub(crate) fn write_row(&self, frame: Geometry, y: usize, out: &mut [u32]) {
         let row = sample_of(y as i64, frame.height.into(), self.geometry.height);

@@ -175,6 +175,7 @@ impl backend::Ingest<Cuda> for Ingest {
                 }
             }
         }
-        self.masking.as_ref().map_or(Ok(()), |masking| masking.launch(frame, buffers))
+        self.masking.as_ref().map_or(Ok(()), |masking| masking.launch(frame, buffers))?;
+        buffers.areas.as_ref().map_or(Ok(()), |areas| areas.scale(&buffers.queue, &frame.planes))
     }
 }

@@ -184,10 +184,6 @@ impl Backend for Cuda {
                 }
             };
         }
-        if plan.prior {
-            let reason = "priors are for the CPU only; make the engine on it".into();
-            return Err(Error::Backend { backend: "cuda", reason });
-        }
         let (sums_words, carried_words) = algorithms!(words);
         FrameBuffers::new(self, plan, sums_words, carried_words)
     }
@@ -277,6 +273,9 @@ impl Backend for Cuda {
         }
         if frame.planes.mask.is_some() && !plan.masked {
             return Err(Error::Mask);
+        }
+        if frame.planes.prior.is_some() && !plan.prior {
+            return Err(Error::Prior);
         }
         let (frames, room) = (frame.each().len(), self.batch.as_ref().map_or(1, |batch| batch.frames()));
         if frames > room as usize {

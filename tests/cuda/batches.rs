@@ -2,6 +2,7 @@
 //! Batches: frames side by side in one set of launches give what each gives alone on the CPU, in any order and number.
 
 use crate::device::{device, short};
+use crate::pictures::areas::Areas;
 use crate::pictures::{Buffer, PICTURES, Picture, SHAPES, hash};
 use gstsuperpixel::algo::{AlgorithmParams, lsc, quickshift, slic};
 use gstsuperpixel::buffers::BatchTable;
@@ -153,11 +154,14 @@ fn drawn_params(seed: u64) -> Params {
     let small = quickshift::Params { sigma: 1.0, tau: 4.0, ..Default::default() };
     let merge = merge::Params { ratio: [0.0, 0.0, 2.0][pick(5, 3) as usize], ..Default::default() };
     let exact = merge.ratio == 0.0 && pick(14, 3) == 0;
+    let prior = pick(19, 4) == 0;
     Params {
         superpixel_size: 2 + pick(6, 30) as u32,
         superpixels: [0, 0, 0, 40, u32::MAX][pick(7, 5) as usize],
         holds_count: pick(13, 2) == 0,
-        connectivity: pick(8, 4) != 0,
+        prior,
+        prior_cuts: pick(20, 3) != 0,
+        connectivity: prior || pick(8, 4) != 0,
         min_region: [0.0, 0.25, 0.25, 1.0, 4.0][pick(9, 5) as usize],
         hierarchy: hierarchy::Params {
             regions: if exact { 1 + pick(15, 60) as u32 } else { 0 },
@@ -177,7 +181,7 @@ fn drawn_params(seed: u64) -> Params {
     }
 }
 
-fn drawn_batch(seed: u64, masked: bool, side: u64) -> Vec<Buffer> {
+fn drawn_batch(seed: u64, params: &Params, side: u64) -> Vec<Buffer> {
     let pick = |salt: u64, n: u64| hash(seed.wrapping_mul(101).wrapping_add(salt)) % n;
     let format = PixelFormat::ALL[pick(1, PixelFormat::ALL.len() as u64) as usize];
     let info = info(1 + pick(2, side) as u32, 1 + pick(3, side) as u32, format);
@@ -185,7 +189,14 @@ fn drawn_batch(seed: u64, masked: bool, side: u64) -> Vec<Buffer> {
     let buffer = |i: u64| {
         let buffer = Buffer::new(info, PICTURES[pick(100 + i, 6) as usize], seed + i, pick(5, 9) as usize);
         let shape = SHAPES[pick(200 + i, SHAPES.len() as u64) as usize];
-        if masked && pick(300 + i, 4) != 0 { buffer.with_mask(shape, seed + i, [0, 0]) } else { buffer }
+        let has = |salt: u64, wanted: bool| wanted && pick(salt + i, 4) != 0;
+        let areas = Areas::drawn(
+            Geometry::new(3 + seed as u32 % 60, 40).unwrap(),
+            1 + pick(500 + i, 9),
+            seed + 3 * i,
+        );
+        let buffer = if has(300, params.masked) { buffer.with_mask(shape, seed + i, [0, 0]) } else { buffer };
+        if has(400, params.prior) { buffer.with_prior(areas) } else { buffer }
     };
     (0..frames).map(buffer).collect()
 }
@@ -202,7 +213,7 @@ fn drawn_batches_match_each_frame_alone() {
     let cases = wanted.unwrap_or(if short() { 40 } else { 600 });
     for seed in 0..cases {
         let params = drawn_params(seed);
-        let clip = drawn_batch(seed, params.masked, if short() { 80 } else { 300 });
+        let clip = drawn_batch(seed, &params, if short() { 80 } else { 300 });
         let Ok(plan) = Plan::new(&params, clip[0].info) else { continue };
         // Room for more than come.
         let mut engine = Engine::for_batch(&cuda, &plan, 9).unwrap();

@@ -34,5 +34,6 @@ pub fn frame(path: &Path) -> Buffer {
         planes: vec![picture.into_raw()],
         strides,
         mask: None,
+        prior: None,
     }
 }

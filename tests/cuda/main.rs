@@ -47,6 +47,7 @@ mod kept;
 mod masks;
 mod ownership;
 mod parity;
+mod priors;
 mod stages;
 mod streams;
 mod temporal;

@@ -613,7 +613,7 @@ fn pictures_of_a_folder_match_cpu() {
         let picture = image::open(&path).unwrap().to_rgb8();
         let info = info(picture.width(), picture.height(), PixelFormat::Rgb);
         let strides = vec![3 * picture.width() as usize];
-        let buffer = Buffer { info, planes: vec![picture.into_raw()], strides, mask: None };
+        let buffer = Buffer { info, planes: vec![picture.into_raw()], strides, mask: None, prior: None };
         let [slic, lsc] = algorithms().map(|algorithm| Params { algorithm, ..Params::default() });
         let exactly = |regions| hierarchy::Params { regions, ..Default::default() };
         let refine = refine::Params { sweeps: 2, ..Default::default() };

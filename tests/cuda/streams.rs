@@ -2,6 +2,7 @@
 //! Streams side by side in temporal mode: each gives what it gives by itself on the CPU, whichever of them have a frame.
 
 use crate::device::{device, short};
+use crate::pictures::areas::Areas;
 use crate::pictures::{Buffer, PICTURES, SHAPES, clip, hash};
 use crate::temporal;
 use gstsuperpixel::cpu::Cpu;
@@ -87,6 +88,7 @@ fn drawn_params(seed: u64) -> Params {
     let pick = |salt: u64, n: u64| hash(seed.wrapping_mul(59).wrapping_add(salt)) % n;
     let merge = merge::Params { ratio: [0.0, 0.0, 0.0, 2.0][pick(1, 4) as usize], ..Default::default() };
     let exact = merge.ratio == 0.0 && pick(2, 3) == 0;
+    let temporal = temporal::drawn_params(seed);
     Params {
         merge,
         hierarchy: hierarchy::Params {
@@ -96,7 +98,9 @@ fn drawn_params(seed: u64) -> Params {
         },
         refine: refine::Params { sweeps: [0, 0, 2][pick(5, 3) as usize], ..Default::default() },
         masked: pick(6, 4) == 0,
-        ..temporal::drawn_params(seed)
+        prior: temporal.connectivity && pick(7, 3) == 0,
+        prior_cuts: pick(8, 3) != 0,
+        ..temporal
     }
 }
 
@@ -137,7 +141,16 @@ fn drawn_streams_match_each_alone() {
                 .filter_map(|(i, clip)| Some((i, clip.next()?)))
                 .map(|(i, frame)| {
                     let shape = SHAPES[pick(salt(i, 2), SHAPES.len() as u64) as usize];
-                    (i, if params.masked { frame.with_mask(shape, seed, [0, 0]) } else { frame })
+                    let frame = if params.masked { frame.with_mask(shape, seed, [0, 0]) } else { frame };
+                    let areas = Areas::drawn(geometry, 1 + pick(salt(i, 3), 6), seed + i as u64);
+                    (
+                        i,
+                        if params.prior && pick(salt(i, 4), 5) != 0 {
+                            frame.with_prior(areas)
+                        } else {
+                            frame
+                        },
+                    )
                 })
                 .collect();
             let frames: Vec<_> = frames.iter().map(|(i, frame)| (*i, frame)).collect();

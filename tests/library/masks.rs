@@ -241,8 +241,13 @@ fn drawing_leaves_what_is_outside() {
                 let all = planes.iter_mut().map(Vec::as_mut_slice);
                 let mut frame = FrameMut::new(buffer.info, all, &buffer.strides).unwrap();
                 engine.draw(&mut frame, &labels, &Drawing { fill, boundaries }).unwrap();
-                let drawn =
-                    Buffer { planes, strides: buffer.strides.clone(), mask: None, ..natural(61, 47, format) };
+                let drawn = Buffer {
+                    planes,
+                    strides: buffer.strides.clone(),
+                    mask: None,
+                    prior: None,
+                    ..natural(61, 47, format)
+                };
                 let (was, is) = (buffer.samples(), drawn.samples());
                 let label = |x: usize, y: usize| labels.row(y)[x];
                 let marked = |x: usize, y: usize| {

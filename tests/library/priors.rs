@@ -4,13 +4,14 @@
 use std::collections::BTreeMap;
 
 use crate::oracle;
+use crate::pictures::areas::Areas;
 use crate::pictures::{Buffer, PICTURES, Picture, SHAPES, Shape, hash};
 use gstsuperpixel::algo::{AlgorithmParams, AlgorithmPlan, lsc, quickshift, slic, snic};
 use gstsuperpixel::color::ColorSpace;
 use gstsuperpixel::cpu::Cpu;
 use gstsuperpixel::engine::Engine;
 use gstsuperpixel::error::Error;
-use gstsuperpixel::image::{FrameInfo, Geometry, Labels, NO_LABEL, PixelFormat, Prior, PriorSamples};
+use gstsuperpixel::image::{FrameInfo, Geometry, Labels, NO_LABEL, PixelFormat};
 use gstsuperpixel::params::{Outputs, Params};
 use gstsuperpixel::plan::Plan;
 use gstsuperpixel::post::{hierarchy, merge, refine};
@@ -19,53 +20,6 @@ use gstsuperpixel::wide;
 use proptest::prelude::*;
 
 const EVERYTHING: Outputs = Outputs { table: true, neighbors: true, mean_color: true, linear_light: false };
-
-/// A prior of any size.
-#[derive(Debug, Clone)]
-struct Areas {
-    samples: Vec<u32>,
-    geometry: Geometry,
-    stride: usize,
-}
-
-impl Areas {
-    /// Blobs around points, some of which share a number.
-    fn drawn(geometry: Geometry, points: u64, seed: u64) -> Self {
-        let (w, h) = (geometry.width() as usize, geometry.height() as usize);
-        let stride = w + (seed % 3) as usize;
-        let points: Vec<[u64; 2]> = (0..points)
-            .map(|i| {
-                [
-                    hash(seed ^ (3 * i)) % geometry.width() as u64,
-                    hash(seed ^ (3 * i + 1)) % geometry.height() as u64,
-                ]
-            })
-            .collect();
-        let number = |i: usize| (hash(seed ^ (i as u64 / 2)) % 5 * 0x3333_3333) as u32;
-        let samples = (0..stride * h).map(|at| {
-            let (x, y) = ((at % stride) as u64, (at / stride) as u64);
-            let apart = |[px, py]: [u64; 2]| px.abs_diff(x).pow(2) + py.abs_diff(y).pow(2);
-            let nearest = (0..points.len()).min_by_key(|&i| (apart(points[i]), i));
-            if at % stride < w { nearest.map_or(0, number) } else { 77 }
-        });
-        Self { samples: samples.collect(), geometry, stride }
-    }
-
-    fn prior(&self) -> Prior<'_> {
-        Prior::new(PriorSamples::U32(&self.samples), self.geometry, self.stride).unwrap()
-    }
-
-    /// The number of every pixel, by the rule of docs/masks.md.
-    fn of_pixels(&self, frame: Geometry) -> Vec<u32> {
-        let (w, h) = (frame.width() as usize, frame.height() as usize);
-        let sample = |at: usize, samples: u32, pixels: usize| (2 * at + 1) * samples as usize / (2 * pixels);
-        let at = |x: usize, y: usize| {
-            let row = sample(y, self.geometry.height(), h);
-            self.samples[row * self.stride + sample(x, self.geometry.width(), w)]
-        };
-        (0..w * h).map(|i| at(i % w, i / w)).collect()
-    }
-}
 
 /// Segments frames, each with or without a prior, on one engine.
 fn segment(threads: u32, params: &Params, frames: &[(&Buffer, Option<&Areas>)]) -> Vec<(Vec<u16>, Regions)> {
@@ -292,7 +246,7 @@ fn label_maps_of_32_bits_have_priors() {
 fn areas_beyond_the_last_label_have_none() {
     let g = Geometry::new(300, 300).unwrap();
     let buffer = Buffer::new(FrameInfo::new(g, PixelFormat::Rgb), Picture::Natural, 4, 0);
-    let areas = Areas { samples: (0..90_000).collect(), geometry: g, stride: 300 };
+    let areas = Areas::new((0..90_000).collect(), g, 300);
     for temporal in [false, true] {
         let params = Params { prior: true, temporal, ..Params::default() };
         for (map, regions) in segment(2, &params, &[(&buffer, Some(&areas)), (&buffer, Some(&areas))]) {
@@ -343,7 +297,7 @@ fn priors_that_do_not_fit_are_refused() {
     assert_eq!(engine.segment(&frame, &mut labels, EVERYTHING).unwrap_err(), Error::Prior);
     let loose = Params { prior: true, connectivity: false, ..Params::default() };
     assert!(matches!(loose.validate(), Err(Error::Param { name: "connectivity", .. })));
-    assert!(!Params { prior: true, ..Params::default() }.runs_on_cuda());
+    assert!(Params { prior: true, ..Params::default() }.runs_on_cuda());
 }
 
 /// In a stream as well, with areas that come, go and change their numbers.

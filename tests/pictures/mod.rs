@@ -2,8 +2,10 @@
 //! Frames of every format made from nothing but arithmetic, for tests without files.
 #![allow(dead_code)]
 
+pub mod areas;
 pub mod places;
 
+use areas::Areas;
 use gstsuperpixel::color::{ColorSpace, ColorTables, Yuv};
 use gstsuperpixel::image::{Frame, FrameInfo, Geometry, PixelFormat};
 use places::Channel;
@@ -63,6 +65,7 @@ pub struct Buffer {
     pub strides: Vec<usize>,
     /// With rows of `width + MASK_PADDING` bytes.
     pub mask: Option<Vec<u8>>,
+    pub prior: Option<Areas>,
 }
 
 const MASK_PADDING: usize = 3;
@@ -154,14 +157,15 @@ impl Buffer {
                 }
             }
         }
-        Self { info, planes, strides, mask: None }
+        Self { info, planes, strides, mask: None, prior: None }
     }
 
     pub fn frame(&self) -> Frame<'_> {
         let planes: Vec<&[u8]> = self.planes.iter().map(Vec::as_slice).collect();
         let frame = Frame::new(self.info, &planes, &self.strides).unwrap();
         let stride = self.info.geometry.width() as usize + MASK_PADDING;
-        self.mask.as_ref().map_or(frame, |mask| frame.with_mask(mask, stride).unwrap())
+        let frame = self.mask.as_ref().map_or(frame, |mask| frame.with_mask(mask, stride).unwrap());
+        self.prior.as_ref().map_or(frame, |areas| frame.with_prior(areas.prior()))
     }
 
     /// Returns the frame's own channels at a pixel, then its R'G'B'.
@@ -198,6 +202,11 @@ impl Buffer {
         }
         self.mask = Some(mask);
         self
+    }
+
+    /// Gives the frame areas that no region leaves.
+    pub fn with_prior(self, areas: Areas) -> Self {
+        Self { prior: Some(areas), ..self }
     }
 
     /// Returns true if a pixel is inside of the mask.

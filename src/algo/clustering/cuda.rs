@@ -254,7 +254,7 @@ impl<M: Method> Clustering<M> {
         sums: [Address<M::Sums>; 3],
         clusters: [Address<M::Cluster>; 2],
     ) -> Result<()> {
-        let (last, components) = (self.rounds.max(1) as usize - 1, buffers.components());
+        let (last, components) = (self.rounds.max(1) as usize - 1, buffers.labeled_components());
         let args = method.label(buffers, sums[last % 3], clusters[last % 2], &components);
         // SAFETY: memory as in the rounds. `FrameBuffers::new` has made component lists for an entry a pixel, edges for two.
         unsafe { buffers.queue.launch(&self.label, buffers.tiles, self.label_threads, &args) }
@@ -269,7 +269,7 @@ impl<M: Method> Clustering<M> {
         lasting: &Lasting<M::Own>,
         is_warm: bool,
     ) -> Result<()> {
-        let components = buffers.components();
+        let components = buffers.labeled_components();
         let last = if is_warm { WARM_ROUNDS } else { self.rounds } - 1;
         let args = method.follow_label(lasting, &components, last, u32::from(is_warm));
         // SAFETY: memory as in the rounds. `FrameBuffers::new` has made component lists for an entry a pixel, edges for two.

@@ -139,7 +139,12 @@ impl Segmenter<Cuda> for QuickShift {
                 &self.label,
                 buffers.tiles,
                 LABEL_THREADS,
-                &quickshift_label::Args { features, parents, components: &buffers.components(), args },
+                &quickshift_label::Args {
+                    features,
+                    parents,
+                    components: &buffers.labeled_components(),
+                    args,
+                },
             )
         }
     }

@@ -159,7 +159,9 @@ impl Connectivity {
 
 impl backend::Connectivity<Cuda> for Connectivity {
     fn enforce(&mut self, buffers: &mut FrameBuffers, _: &mut HostLabels<'_>) -> Result<()> {
+        let areas = buffers.areas.as_ref();
         let (components, args, queue) = (buffers.components(), &self.args, &buffers.queue);
+        areas.map_or(Ok(()), |areas| areas.cut(queue, &components, buffers.features()))?;
         let (grid, later, small) = ((self.blocks, 1), (self.later_blocks, 1), self.small_pairs.address());
         let late = &Late { pairs: self.late_pairs.address(), selectors: self.late_selectors.address() };
         let marks = &Marks { groups: self.marks.address() };
@@ -215,7 +217,7 @@ impl backend::Connectivity<Cuda> for Connectivity {
                 queue.launch_cooperative(&self.fit, self.resident, NUMBER_THREADS, &all)?;
             }
         }
-        Ok(())
+        areas.map_or(Ok(()), |areas| areas.name(queue, c, labels))
     }
 }
 

@@ -10,13 +10,13 @@ use crate::cuda::abi::{
 };
 use crate::cuda::kernels::{
     hierarchy_keys, hierarchy_label, hierarchy_last_rounds, hierarchy_last_rounds_narrow, hierarchy_list,
-    hierarchy_measure, hierarchy_number, hierarchy_regions, hierarchy_roots, hierarchy_rounds,
-    hierarchy_start, merge_gather, merge_keep,
+    hierarchy_measure, hierarchy_measure_areas, hierarchy_number, hierarchy_regions, hierarchy_roots,
+    hierarchy_rounds, hierarchy_rounds_narrow, hierarchy_start, merge_gather, merge_keep,
 };
 use crate::cuda::memory::Memory;
 use crate::cuda::tuning::{
-    HIERARCHY_THREADS, LAST_REGIONS, LAST_THREADS, LAST_THREADS_NARROW, MERGE_THREADS, NUMBER_THREADS,
-    TILE_THREADS,
+    HIERARCHY_THREADS, HIERARCHY_THREADS_NARROW, LAST_REGIONS, LAST_THREADS, LAST_THREADS_NARROW,
+    MERGE_THREADS, NUMBER_THREADS, TILE_THREADS,
 };
 use crate::cuda::{Cuda, HostLabels};
 use crate::error::Result;
@@ -31,7 +31,7 @@ const STAGE: &str = "hierarchy";
 const PIXELS_A_BLOCK: u32 = 2048;
 const PIXELS_A_ROUND_BLOCK: u32 = 16_384;
 /// `HIERARCHY_COUNTS` in kernels/hierarchy.cuh.
-const COUNTS: usize = 16;
+const COUNTS: usize = 17;
 
 /// Slots of a hash table for `pairs` pairs: a power of two, more than twice as many.
 fn slots_for(pairs: usize) -> usize {
@@ -62,6 +62,8 @@ impl Task {
                 position: own.position.into(),
                 position_shift: own.position_shift,
                 until: if own.levels { 1 } else { own.regions },
+                joins_areas: u32::from(own.crosses || own.levels),
+                crosses: u32::from(own.crosses),
             },
             merges: own.regions > 0,
             lists: own.levels,
@@ -86,14 +88,32 @@ impl Listing {
     }
 }
 
+/// The pairs of regions in two areas of a prior, which join when no others are left.
+struct Across {
+    keys: Memory<u32>,
+    lengths: Memory<u32>,
+    contrasts: Memory<u64>,
+}
+
+impl Across {
+    fn new(cuda: &Cuda, slots: usize) -> Result<Self> {
+        let what = "device memory";
+        Ok(Self {
+            keys: Memory::new(cuda, what, slots)?,
+            lengths: Memory::new(cuda, what, slots)?,
+            contrasts: Memory::new(cuda, what, slots)?,
+        })
+    }
+}
+
 pub(crate) struct Hierarchy {
     passes: Passes,
     /// Where connectivity leaves pixels and features with the components.
     gather: Option<merge_gather::Kernel>,
     start: hierarchy_start::Kernel,
     measure: hierarchy_measure::Kernel,
-    /// Where there can be more regions than the last rounds take.
-    rounds: Option<hierarchy_rounds::Kernel>,
+    /// Where there can be more regions than the last rounds take; with threads of a block.
+    rounds: Option<(hierarchy_rounds::Kernel, u32)>,
     /// The last rounds, and threads of their block.
     last_rounds: (hierarchy_last_rounds::Kernel, u32),
     roots_of: hierarchy_roots::Kernel,
@@ -120,6 +140,8 @@ pub(crate) struct Hierarchy {
     lengths: Memory<u32>,
     held: Memory<u32>,
     contrasts: Memory<u64>,
+    /// Where frames may have priors.
+    across: Option<Across>,
     /// Blocks for passes over components and over labels, and of the grid with barriers.
     blocks: u32,
     label_blocks: u32,
@@ -140,13 +162,19 @@ impl Hierarchy {
         let (width, height) = (buffers.geometry.width, buffers.geometry.height);
         let multiprocessors = cuda.multiprocessors();
         let before_refine = Own { levels: own.levels && !plan.lists_refined(), ..own };
-        let rounds = device.kernel(hierarchy_rounds::KERNEL, STAGE)?;
-        let (last_rounds, last_threads) = match cuda.shares_multiprocessors() {
-            false => (hierarchy_last_rounds::KERNEL, LAST_THREADS),
-            true => (hierarchy_last_rounds_narrow::KERNEL, LAST_THREADS_NARROW),
+        let ((rounds, threads), (last_rounds, last_threads)) = match cuda.shares_multiprocessors() {
+            false => {
+                ((hierarchy_rounds::KERNEL, HIERARCHY_THREADS), (hierarchy_last_rounds::KERNEL, LAST_THREADS))
+            }
+            true => (
+                (hierarchy_rounds_narrow::KERNEL, HIERARCHY_THREADS_NARROW),
+                (hierarchy_last_rounds_narrow::KERNEL, LAST_THREADS_NARROW),
+            ),
         };
+        let rounds = device.kernel(rounds, STAGE)?;
+        let measure = if plan.prior { hierarchy_measure_areas::KERNEL } else { hierarchy_measure::KERNEL };
         // At most one a multiprocessor, each of which has to meet all others.
-        let resident = (rounds.resident_blocks(HIERARCHY_THREADS)?.min(1) * multiprocessors).max(1);
+        let resident = (rounds.resident_blocks(threads)?.min(1) * multiprocessors).max(1);
         Ok(Self {
             passes: Passes::new(plan),
             gather: match plan.connectivity || plan.merge.is_some() || !plan.has_hierarchy_before_refine() {
@@ -154,8 +182,8 @@ impl Hierarchy {
                 false => Some(device.kernel(merge_gather::KERNEL, STAGE)?),
             },
             start: device.kernel(hierarchy_start::KERNEL, STAGE)?,
-            measure: device.kernel(hierarchy_measure::KERNEL, STAGE)?,
-            rounds: Some(rounds).filter(|_| !plan.connectivity || labels > LAST_REGIONS as usize),
+            measure: device.kernel(measure, STAGE)?,
+            rounds: Some((rounds, threads)).filter(|_| !plan.connectivity || labels > LAST_REGIONS as usize),
             last_rounds: (device.kernel(last_rounds, STAGE)?, last_threads),
             roots_of: device.kernel(hierarchy_roots::KERNEL, STAGE)?,
             number: device.kernel(hierarchy_number::KERNEL, STAGE)?,
@@ -179,6 +207,7 @@ impl Hierarchy {
             lengths: Memory::new(cuda, what, 2 * slots)?,
             held: Memory::new(cuda, what, 2 * slots)?,
             contrasts: Memory::new(cuda, what, 2 * slots)?,
+            across: plan.prior.then(|| Across::new(cuda, slots)).transpose()?,
             blocks: (width * height).div_ceil(PIXELS_A_BLOCK).clamp(1, 8 * multiprocessors),
             label_blocks: (labels as u32).div_ceil(MERGE_THREADS).clamp(1, 8 * multiprocessors),
             number_blocks: (labels as u32).div_ceil(NUMBER_THREADS),
@@ -186,7 +215,8 @@ impl Hierarchy {
         })
     }
 
-    fn lists(&self, task: &Task) -> Lists {
+    fn lists(&self, buffers: &FrameBuffers, task: &Task) -> Lists {
+        let (areas, across) = (buffers.areas.as_ref(), self.across.as_ref());
         let listing = self.listing.as_ref().filter(|_| task.lists);
         Lists {
             sums: self.sums.address(),
@@ -204,13 +234,21 @@ impl Hierarchy {
             numbers: self.numbers.address(),
             areas: listing.map_or(Address::NULL, |listing| listing.areas.address()),
             counts: self.counts.address(),
+            prior: areas.map_or(Address::NULL, |areas| match task.merges {
+                true => areas.of_superpixels(),
+                false => areas.of_regions(),
+            }),
+            across_keys: across.map_or(Address::NULL, |across| across.keys.address()),
+            across_lengths: across.map_or(Address::NULL, |across| across.lengths.address()),
+            across_contrasts: across.map_or(Address::NULL, |across| across.contrasts.address()),
         }
     }
 
     /// Merges as far as the task needs, selects the kept merges, and lists the rest by the labels that these give.
     /// Pixels keep their labels for now. `predecessors` are those of superpixels, or null.
     fn merge(&self, buffers: &FrameBuffers, task: &Task, predecessors: [Address<u32>; 2]) -> Result<()> {
-        let (components, counters, lists) = (buffers.components(), buffers.counters(), self.lists(task));
+        let (components, counters, lists) =
+            (buffers.components(), buffers.counters(), self.lists(buffers, task));
         let (component_label, regions) = (buffers.component_labels.address(), buffers.regions.address());
         let (features, queue) = (buffers.features(), &buffers.queue);
         let (over_labels, [from, merged]) = ((self.label_blocks, 1), predecessors);
@@ -223,9 +261,9 @@ impl Hierarchy {
             queue.launch(&self.start, over_labels, MERGE_THREADS, &begin)?;
             let pixels = hierarchy_measure::Args { c, component_label, features, h, args };
             queue.launch(&self.measure, buffers.tiles, TILE_THREADS, &pixels)?;
-            if let Some(kernel) = &self.rounds {
+            if let Some((kernel, threads)) = &self.rounds {
                 let rounds = hierarchy_rounds::Args { h, counters, args };
-                queue.launch_cooperative(kernel, self.round_blocks, HIERARCHY_THREADS, &rounds)?;
+                queue.launch_cooperative(kernel, self.round_blocks, *threads, &rounds)?;
             }
             let (last_rounds, threads) = &self.last_rounds;
             let last = hierarchy_last_rounds::Args { h, args };
@@ -253,6 +291,11 @@ impl Hierarchy {
         }
     }
 
+    /// What superpixels became.
+    fn forest(&self) -> Forest {
+        Forest { parent: self.roots.address(), number: self.numbers.address(), count: self.counts.address() }
+    }
+
     /// Stores the labels of superpixels for the next frame, and derives the track ids of merged regions.
     fn name(&self, buffers: &FrameBuffers) -> Result<()> {
         let Some(state) = &buffers.temporal else { return Ok(()) };
@@ -262,11 +305,7 @@ impl Hierarchy {
         let planes = merge_keep::Args { c, component_label, kept, width, height };
         // SAFETY: the plane that `State::new` has made is of this geometry.
         unsafe { buffers.queue.launch(&self.keep, buffers.tiles, TILE_THREADS, &planes)? };
-        let forest = &Forest {
-            parent: self.roots.address(),
-            number: self.numbers.address(),
-            count: self.counts.address(),
-        };
+        let forest = &self.forest();
         let all = state.addresses(buffers.first_labels.address());
         state.name_merged(&buffers.queue, c, &all, buffers.regions.address(), forest)
     }
@@ -279,7 +318,7 @@ impl Hierarchy {
         // run at once. Without merging it may still be in flight here.
         buffers.queue.join();
         let task = &self.before_refine;
-        let (c, h, counters) = (&buffers.components(), &self.lists(task), buffers.counters());
+        let (c, h, counters) = (&buffers.components(), &self.lists(buffers, task), buffers.counters());
         let (component_label, regions) = (buffers.component_labels.address(), buffers.regions.address());
         let (queue, over_components) = (&buffers.queue, (self.blocks, 1));
         if let Some(gather) = &self.gather {
@@ -293,6 +332,8 @@ impl Hierarchy {
         if !task.merges {
             return Ok(());
         }
+        let forest = self.forest();
+        buffers.areas.as_ref().map_or(Ok(()), |areas| areas.relabel(&buffers.queue, &forest))?;
         self.name(buffers)?;
         // SAFETY: as in `merge`.
         unsafe {

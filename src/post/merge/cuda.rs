@@ -4,6 +4,7 @@
 use super::Plan as Rule;
 use crate::backend::{Pass, Stage};
 use crate::buffers::cuda::FrameBuffers;
+use crate::buffers::prior::Areas;
 use crate::cuda::abi::{Address, ComponentSums, Forest, MergeArgs, Merging};
 use crate::cuda::kernels::{
     merge_again, merge_gather, merge_join, merge_keep, merge_label, merge_move_sums, merge_nearest,
@@ -93,6 +94,7 @@ impl Stage<Cuda> for Merge {
         let (lists, each) = ((self.blocks, 1), (self.label_blocks, 1));
         let (regions, threads, queue) = (buffers.regions.address(), MERGE_THREADS, &buffers.queue);
         let (c, m, args) = (&components, &memory, &self.args);
+        let prior = buffers.areas.as_ref().map_or(Address::NULL, Areas::of_superpixels);
         // SAFETY: lists, labels and regions are as connectivity left them, whose numbers stay within what `FrameBuffers::new` has made;
         // `new` has made an entry for each of the most regions.
         unsafe {
@@ -105,20 +107,21 @@ impl Stage<Cuda> for Merge {
                 if pass > 0 {
                     queue.launch(&self.again, each, threads, &merge_again::Args { m })?;
                 }
-                let nearest = merge_nearest::Args { c, m, component_label, pass };
+                let nearest = merge_nearest::Args { c, m, component_label, prior, pass };
                 queue.launch(&self.nearest, lists, threads, &nearest)?;
                 queue.launch(&self.join, lists, threads, &merge_join::Args { c, m, args })?;
                 queue.launch(&self.move_sums, each, threads, &merge_move_sums::Args { m })?;
             }
             let number = merge_number::Args { m, counters };
             queue.launch(&self.number, (1, 1), NUMBER_THREADS, &number)?;
+            let forest = Forest { parent: memory.parent, number: memory.number, count: memory.count };
+            buffers.areas.as_ref().map_or(Ok(()), |areas| areas.relabel(queue, &forest))?;
             if let Some(state) = &buffers.temporal {
                 let kept = state.early_labels().map_or(Address::NULL, Memory::address);
                 let (width, height) = (buffers.geometry.width, buffers.geometry.height);
                 let planes = merge_keep::Args { c, component_label, kept, width, height };
                 queue.launch(&self.keep, buffers.tiles, TILE_THREADS, &planes)?;
                 let all = state.addresses(buffers.first_labels.address());
-                let forest = Forest { parent: memory.parent, number: memory.number, count: memory.count };
                 state.name_merged(queue, c, &all, regions, &forest)?;
             }
             let labels = merge_label::Args { c, m, component_label, regions };

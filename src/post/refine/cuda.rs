@@ -71,6 +71,7 @@ impl Stage<Cuda> for Refine {
         let [mut labels, mut refined] = [&self.planes[0], &self.planes[1]].map(Memory::address);
         let label_blocks = (buffers.max_regions as u32).div_ceil(TABLE_THREADS);
         let (c, args) = (&buffers.components(), &self.args);
+        let prior = c.prior;
         // SAFETY: lists, labels and regions are as connectivity or merging left them, whose numbers stay within what `FrameBuffers::new`
         // has made; `new` has made planes of the frame's size, as are features and `kept`, and a mean for each of the most
         // regions. A tile's labels are no more than its pixels, for each of which `FrameBuffers::new` has made a component label.
@@ -86,7 +87,7 @@ impl Stage<Cuda> for Refine {
                     let means = refine_means::Args { counters, regions, mean };
                     queue.launch(&self.means, (label_blocks, 1), TABLE_THREADS, &means)?;
                 }
-                let planes = refine_sweep::Args { labels, refined, features, mean, regions, args };
+                let planes = refine_sweep::Args { labels, refined, features, prior, mean, regions, args };
                 queue.launch(&self.sweep, tiles, REFINE_THREADS, &planes)?;
                 (labels, refined) = (refined, labels);
             }
