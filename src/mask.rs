@@ -288,6 +288,8 @@ fn scale<T: Copy + Default>(
 /// A prior: a number a pixel, rows without padding.
 #[derive(Default)]
 pub(crate) struct PriorPlane {
+    /// Another for each prior.
+    revision: u64,
     numbers: Array<u32>,
     columns: Array<usize>,
 }
@@ -295,9 +297,16 @@ pub(crate) struct PriorPlane {
 impl PriorPlane {
     /// Areas are of the values of a plane, scaled to `place`, and of what lies out of it.
     pub(crate) fn set(&mut self, geometry: Geometry, plane: ValuePlane<'_>, place: Place) -> Result<()> {
-        let Self { numbers, columns } = self;
+        let Self { revision, numbers, columns } = self;
+        *revision += 1;
         memory::resize(numbers, "prior", geometry.pixels(), 0)?;
         scale(geometry, plane, place, columns, numbers, |value| u32::from(value) + 1)
+    }
+
+    /// The number of each pixel, and how often these have changed.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn numbers(&self) -> (&[u32], u64) {
+        (&self.numbers, self.revision)
     }
 
     /// The frame with this prior.

@@ -144,7 +144,7 @@ impl ActiveEngine {
     ) -> Result<Progress, Failure> {
         match self {
             Self::Cpu(on) => on.run(buffer, stream, task, counted, prior).map(Progress::Done),
-            Self::Device(on) => on.start(buffer, stream, task, counted).map(Progress::Started),
+            Self::Device(on) => on.start(buffer, stream, task, (counted, prior)).map(Progress::Started),
         }
     }
 

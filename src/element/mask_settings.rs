@@ -14,7 +14,7 @@ const PRIOR: About = About::new(
     "prior",
     "Prior",
     "",
-    "Areas that no region leaves, but for {regions} below their number; on the CPU only, and with {connectivity=true}",
+    "Areas that no region leaves, but for {regions} below their number; with {connectivity=true}",
 );
 const PRIOR_CUTS: About = About::new(
     "prior-cuts",

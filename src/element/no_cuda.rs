@@ -4,6 +4,7 @@
 use crate::any_engine::Continuity;
 use crate::bad_buffers::Failure;
 use crate::error::{Error, Result};
+use crate::mask::PriorPlane;
 use crate::parameter::parameters;
 use crate::plan::Plan;
 use crate::video_map::Reason;
@@ -99,7 +100,7 @@ impl CudaEngine {
         _: &mut gst::BufferRef,
         _: &Stream,
         _: Task,
-        _: Counted<'_>,
+        _: (Counted<'_>, Option<&PriorPlane>),
     ) -> Result<Pending, Failure> {
         match *self {}
     }

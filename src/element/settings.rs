@@ -305,6 +305,5 @@ fn to_gobject(kind: Option<&Kind>, value: Value) -> Option<glib::Value> {
 /// Why a device cannot do what is wanted, and what to do.
 pub(super) fn cpu_only(params: &Params) -> String {
     let nick = params.algorithm.algorithm().nick();
-    let what = if params.prior { "prior".into() } else { format!("algo={nick}") };
-    format!("{what} runs on the CPU only; set backend=cpu or backend=auto")
+    format!("algo={nick} runs on the CPU only; set backend=cpu or backend=auto")
 }

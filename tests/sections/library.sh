@@ -68,6 +68,10 @@ run_emulated() {
     EMULATOR_THREADS=1 EMULATOR_CAPABILITY=90 EMULATOR_LAZY=1 EMULATOR_EARLY=1 EMULATOR_BACKWARDS=1 test_packages $(cat tests/emulator/suite) -- \
         --skip faults:: --skip every_format_overlay_and --skip numbers_that_come_and_go --skip lists_of_refined_maps
     test_packages --test cuda -- faults:: --skip a_device_that_breaks
+    (
+        use_analytics
+        test_packages --test element -- values_of_a_segmentation_are_areas
+    )
     # Its other cases take a minute.
     python_with_gi tests/python/processes.py --cuda an_error_after_a_fork
 }

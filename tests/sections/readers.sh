@@ -18,15 +18,20 @@ try_readers() {
     ASAN_OPTIONS=detect_leaks=0 "$scratch/hostile"
 }
 
-# Standard metadata, on a stand-in of GStreamer's library; the tests above have used the real one, where that is of 1.26 or newer.
-try_analytics() {
+# Makes a stand-in of GStreamer's library of standard metadata the one that is found.
+use_analytics() {
     local folder=$scratch/analytics
     mkdir -p "$folder"
     # shellcheck disable=SC2046  # words on purpose
     cc -g -O1 -Wall -Wextra -Wno-unused-parameter -Werror -shared -fPIC -Wl,-soname,libgstanalytics-1.0.so.0 \
         -o "$folder/libgstanalytics-1.0.so.0" tests/readers/analytics.c $(pkg-config --cflags --libs gstreamer-video-1.0)
-    LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} SUPERPIXEL_REQUIRE_ANALYTICS=1 \
-        test_packages --test element -- analytics a_segmentation
+    export LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} SUPERPIXEL_REQUIRE_ANALYTICS=1
+}
+
+# Standard metadata, on the stand-in; the tests above have used the real library, where that is of 1.26 or newer.
+try_analytics() {
+    use_analytics
+    test_packages --test element -- analytics a_segmentation
 }
 
 reader_sections() {

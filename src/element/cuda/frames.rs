@@ -13,18 +13,19 @@ use crate::backend::Backend as _;
 use crate::bad_buffers::Failure;
 use crate::batcher::Member;
 use crate::buffers::DeviceResults;
-use crate::cuda::frame_mask::FrameMask;
+use crate::cuda::frame_mask::{FrameMask, FramePrior};
 use crate::cuda::host_frames::HostFrames;
 use crate::cuda::{Cuda, KeepsContext, Kept, Staging};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::image::FrameInfo;
+use crate::mask::PriorPlane;
 use crate::params::Fill;
 use crate::plan::Plan;
 
 use super::drawn::{Drawn, host_layout};
 use super::group;
-use super::input::{Input, masked};
+use super::input::{Input, masked, with_prior};
 use super::memory::{DeviceContext, DeviceMap};
 use super::results;
 use super::settings::DeviceSettings;
@@ -122,7 +123,7 @@ impl CudaEngine {
         buffer: &mut gst::BufferRef,
         stream: &Stream,
         task: Task,
-        counted: Counted<'_>,
+        counted: (Counted<'_>, Option<&PriorPlane>),
     ) -> Result<Pending, Failure> {
         self.0.with_mut(|on| Ok(Pending(KeepsContext::of(on.start(buffer, stream, task, counted)?))))
     }
@@ -219,6 +220,8 @@ struct FrameMemory {
     staging: Option<Staging>,
     /// Memory for masks, allocated with the first.
     mask: Option<FrameMask>,
+    /// The same for priors.
+    prior: Option<FramePrior>,
     /// Last: it may hold the context.
     cuda: Cuda,
 }
@@ -226,7 +229,7 @@ struct FrameMemory {
 impl FrameMemory {
     fn new(cuda: &Cuda) -> Result<Self> {
         let (downloaded, kept) = (cuda.event()?, Kept::new(cuda)?);
-        Ok(Self { downloaded, kept, staging: None, mask: None, cuda: cuda.clone() })
+        Ok(Self { downloaded, kept, staging: None, mask: None, prior: None, cuda: cuda.clone() })
     }
 
     /// Waits for the frame's stages and for its download.
@@ -333,7 +336,7 @@ impl Lanes {
         buffer: &mut gst::BufferRef,
         stream: &Stream,
         task: Task,
-        counted: Counted<'_>,
+        counted: (Counted<'_>, Option<&PriorPlane>),
     ) -> Result<InFlight, Failure> {
         let (frame, info) = (self.plan().frame, &stream.info);
         if stream.on_device {
@@ -360,7 +363,7 @@ impl Lanes {
     fn begin(
         &mut self,
         input: Input<'_>,
-        counted: Counted<'_>,
+        counted: (Counted<'_>, Option<&PriorPlane>),
         mut drawn: Option<Drawn>,
         task: Task,
     ) -> Result<InFlight, gst::ErrorMessage> {
@@ -374,12 +377,12 @@ impl Lanes {
         Ok(InFlight { memory, drawn, frame: self.plan().frame, task })
     }
 
-    /// Launches a frame: upload, mask, stages, download.
+    /// Launches a frame: upload, mask and prior, stages, download.
     fn put(
         &mut self,
         memory: &mut FrameMemory,
         input: Input<'_>,
-        counted: Counted<'_>,
+        (counted, prior): (Counted<'_>, Option<&PriorPlane>),
         drawn: Option<&mut Drawn>,
         task: Task,
     ) -> Result<()> {
@@ -392,9 +395,11 @@ impl Lanes {
             Some(member) => member.batcher().cuda(),
             None => self.lanes[lane].backend(),
         };
-        let FrameMemory { kept, staging, mask, downloaded, .. } = memory;
+        let FrameMemory { kept, staging, mask, prior: prior_memory, downloaded, .. } = memory;
         let on_device = input.on_device(cuda, &self.up, frame, staging)?;
-        let (mut on_device, access) = masked(mask, &counted, cuda, &self.up, on_device)?;
+        let (on_device, mask_access) = masked(mask, &counted, cuda, &self.up, on_device)?;
+        let (mut on_device, access) = with_prior(prior_memory, prior, cuda, &self.up, on_device)?;
+        let access = (mask_access, access);
         if let Some(member) = &self.member {
             let keep = |results: &DeviceResults<'_>| results.keep_in(task.labels, kept);
             member.submit(&mut on_device, task.outputs, task.drawing.as_ref(), keep)?;

@@ -3,12 +3,12 @@
 
 use super::memory::Producers;
 use crate::cuda::access::Guard;
-use crate::cuda::frame_mask::FrameMask;
+use crate::cuda::frame_mask::{FrameMask, FramePrior};
 use crate::cuda::{Cuda, DeviceFrame, Staging};
 use crate::element::mask::Counted;
 use crate::error::Result;
 use crate::image::{Frame, FrameInfo};
-use crate::mask;
+use crate::mask::{self, PriorPlane};
 
 /// Memory of an incoming frame.
 #[allow(clippy::large_enum_variant)] // Made once a frame; a box would allocate then.
@@ -71,6 +71,21 @@ pub(super) fn masked<'a>(
     };
     let (masked, access) = made.on(cuda, on_device)?;
     Ok((masked, Some(access)))
+}
+
+/// The frame with its prior, if it has one, as [`masked`].
+pub(super) fn with_prior<'a>(
+    own: &'a mut Option<FramePrior>,
+    prior: Option<&PriorPlane>,
+    cuda: &Cuda,
+    up: &Cuda,
+    on_device: DeviceFrame<'a>,
+) -> Result<(DeviceFrame<'a>, Option<Guard<'a>>)> {
+    let Some((numbers, revision)) = prior.map(PriorPlane::numbers) else { return Ok((on_device, None)) };
+    let made = in_place(own, || FramePrior::new(up, *on_device.info()))?;
+    made.upload(numbers, revision)?;
+    let (with_prior, access) = made.on(cuda, on_device)?;
+    Ok((with_prior, Some(access)))
 }
 
 /// The content of an option, made if there is none.
