@@ -161,7 +161,7 @@ prior : ndarray of integers, shape (h, w), or (N, h, w) for a batch, optional
     A label map from elsewhere, as of a network, of any size: column x of W has sample floor((2x + 1) w / 2W), rows likewise. No superpixel \
 has pixels of two of its numbers, and pieces below `min_region` join none of another; `n_regions` below the number of its connected areas \
 merges areas last. Only whether numbers are equal counts; they are of 32 bits with a sign. Past 65535 labels the last areas have 65535. \
-Needs `connectivity`. Not on a device, and not for a list.
+Needs `connectivity`. It is where the image is, and on a device the lowest 32 bits of longer numbers count. Not for a list.
 prior_cuts : bool
     Superpixels end where the prior's areas do. False is for one that is coarser than the picture: superpixels keep their own outlines, each is \
 of the area that most of its pixels have, and `merge` and `n_regions` alone stay within areas.
@@ -399,8 +399,10 @@ def function(algorithm: str) -> str:
 
 def prior_of(image: str) -> str:
     """The type of a prior for images of a type."""
-    if image.startswith("Sequence") or image == "_OnDevice":
+    if image.startswith("Sequence"):
         return NONE
+    if image == "_OnDevice":
+        return "_OnDevice | None = None"
     return "_Prior | None = None" if image in ("_Image", "_Convertible") else "_Prior | _OnDevice | None = None"
 
 

@@ -2,7 +2,7 @@
 //! A call with an image or a batch on a device: what is checked before it, and what comes out.
 
 use gstsuperpixel::cuda::{Cuda, DeviceMemory, LabelType};
-use gstsuperpixel::image::FrameInfo;
+use gstsuperpixel::image::{FrameInfo, Geometry};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -11,7 +11,7 @@ use crate::device_image::{self, DeviceImages};
 use crate::engines::{Streams, Target, Task};
 use crate::foreign::{Foreign, is_on_device};
 use crate::library::{Dtype, Library};
-use crate::raw_frame::RawFrame;
+use crate::raw_frame::{RawFrame, RawPrior};
 use crate::reading::Reading;
 use crate::streams;
 
@@ -20,6 +20,7 @@ use crate::streams;
 pub struct Arguments<'a, 'py> {
     pub out: Option<&'a Bound<'py, PyAny>>,
     pub mask: Option<&'a Bound<'py, PyAny>>,
+    pub prior: Option<&'a Bound<'py, PyAny>>,
     pub stream: Option<&'a Bound<'py, PyAny>>,
     /// True if values are checked before they are used, which the host waits for.
     pub check: bool,
@@ -30,6 +31,7 @@ pub struct Call<'py> {
     image: Foreign<'py>,
     images: DeviceImages,
     mask: Option<Mask<'py>>,
+    prior: Option<Prior<'py>>,
     target: Target,
     kind: LabelType,
     streams: Streams,
@@ -46,6 +48,14 @@ pub struct Call<'py> {
 struct Mask<'py> {
     array: Foreign<'py>,
     stride: u32,
+    /// Bytes from one to the next.
+    apart: u64,
+}
+
+/// Priors of the images, or one for all.
+struct Prior<'py> {
+    array: Foreign<'py>,
+    first: RawPrior,
     /// Bytes from one to the next.
     apart: u64,
 }
@@ -75,6 +85,7 @@ impl<'py> Call<'py> {
             image,
             images,
             mask: None,
+            prior: None,
             target: Target::Own,
             kind,
             streams,
@@ -85,6 +96,9 @@ impl<'py> Call<'py> {
         };
         if let Some(mask) = arguments.mask {
             call.take_mask(mask, stream)?;
+        }
+        if let Some(prior) = arguments.prior {
+            call.take_prior(prior, stream)?;
         }
         match arguments.out {
             Some(out) => call.take_out(out, stream, first)?,
@@ -141,6 +155,47 @@ impl<'py> Call<'py> {
         Ok(())
     }
 
+    fn take_prior(&mut self, array: &Bound<'py, PyAny>, stream: Option<usize>) -> PyResult<()> {
+        if !is_on_device(array)? {
+            return Err(PyTypeError::new_err("prior must be an array on the device of the image"));
+        }
+        let prior = Foreign::new(array, "prior", "integers or bool", stream)?;
+        if prior.dtype == Dtype::F32 {
+            return Err(prior.dtype_error());
+        }
+        let axes = prior.shape.len().saturating_sub(2);
+        let is_taken = prior.shape.len() == 2
+            || self.images.is_batch && prior.shape.len() == 3 && prior.shape[0] == self.images.count;
+        let side = |i: usize| prior.shape.get(axes + i).and_then(|&side| u32::try_from(side).ok());
+        let geometry = side(1).zip(side(0)).and_then(|(width, height)| Geometry::new(width, height).ok());
+        let Some(geometry) = geometry.filter(|_| is_taken) else {
+            let batch = if self.images.is_batch { " or, for a batch, (N, h, w)" } else { "" };
+            return Err(PyValueError::new_err(format!(
+                "prior must be of shape (h, w){batch}, with 1 to 16384 rows and columns; got {:?}",
+                prior.shape
+            )));
+        };
+        let item = prior.dtype.bytes();
+        let layout = prior.rows(axes).filter(|stride| stride.is_multiple_of(item)).and_then(|stride| {
+            let (rows, row) = (geometry.height() as usize, geometry.width() as usize * item);
+            let bytes = stride.checked_mul(rows - 1)?.checked_add(row)?;
+            let apart = if axes == 0 { 0 } else { prior.planes(bytes)? };
+            let is_whole = prior.address.is_multiple_of(item as u64) && apart.is_multiple_of(item);
+            let stride = u32::try_from(stride / item).ok().filter(|_| is_whole)?;
+            Some((stride, apart as u64))
+        });
+        let (stride, apart) = layout.ok_or_else(|| {
+            PyValueError::new_err(
+                "the items of a row of prior must be together and rows must go down; pass prior.contiguous() of torch, \
+                 cupy.ascontiguousarray(prior) of CuPy",
+            )
+        })?;
+        self.join("prior", &prior)?;
+        let first = RawPrior { address: prior.address, bytes: item as u32, geometry, stride };
+        self.prior = Some(Prior { array: prior, first, apart });
+        Ok(())
+    }
+
     fn take_out(&mut self, array: &Bound<'py, PyAny>, stream: Option<usize>, first: i32) -> PyResult<()> {
         if !is_on_device(array)? {
             return Err(PyTypeError::new_err("out must be an array on the device of the image"));
@@ -186,7 +241,9 @@ impl<'py> Call<'py> {
 
     fn refuse_overlap(&self, out: &Foreign<'py>) -> PyResult<()> {
         let own = out.span()?;
-        let others = [("image", Some(&self.image)), ("mask", self.mask.as_ref().map(|mask| &mask.array))];
+        let mask = self.mask.as_ref().map(|mask| &mask.array);
+        let prior = self.prior.as_ref().map(|prior| &prior.array);
+        let others = [("image", Some(&self.image)), ("mask", mask), ("prior", prior)];
         for (what, array) in others {
             let Some(array) = array else { continue };
             let other = array.span()?;
@@ -246,18 +303,29 @@ impl<'py> Call<'py> {
         self.mask.is_some()
     }
 
+    /// Returns true if there are priors.
+    pub fn has_prior(&self) -> bool {
+        self.prior.is_some()
+    }
+
     /// Refuses memory that kernels of this device do not reach.
     pub fn check_context(&self, cuda: &Cuda) -> PyResult<()> {
         let context = cuda.context_handle();
         let mask = self.mask.iter().map(|mask| &mask.array);
-        self.out.iter().chain(mask).chain([&self.image]).try_for_each(|array| array.check_context(context))
+        let prior = self.prior.iter().map(|prior| &prior.array);
+        let mut arrays = self.out.iter().chain(mask).chain(prior).chain([&self.image]);
+        arrays.try_for_each(|array| array.check_context(context))
     }
 
     /// The task for an engine.
     pub fn task(&self) -> Task<'_> {
-        let masks = self.mask.as_ref();
+        let (masks, priors) = (self.mask.as_ref(), self.prior.as_ref());
         let frames = (0..self.images.count).map(|i| RawFrame {
             mask: masks.map(|Mask { array, stride, apart }| (array.address + i as u64 * apart, *stride)),
+            prior: priors.map(|Prior { first, apart, .. }| RawPrior {
+                address: first.address + i as u64 * apart,
+                ..*first
+            }),
             ..self.images.frame(i)
         });
         Task {

@@ -52,7 +52,7 @@ pub fn segment_batch<'py>(
     (params.temporal, params.masked) = (false, mask.is_some());
     let reading = Reading::new(order, data_range, bands, channel_axis)?;
     params.stretch_gray16 |= reading.range == DataRange::Stretched;
-    let arguments = device::Arguments { out: None, mask, stream, check };
+    let arguments = device::Arguments { out: None, mask, prior: None, stream, check };
     let call = device::Call::new(images, arguments, &reading, first_label(start_label)?)?;
     let task = Task { together: true, ..call.task() };
     let (frames, geometry, ordinal) = (task.frames.len(), call.info().geometry, call.ordinal());

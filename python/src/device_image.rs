@@ -71,10 +71,10 @@ impl DeviceImages {
         Ok(Self { info: FrameInfo::new(geometry, format), count, is_batch, first, apart, form })
     }
 
-    /// Image `i`, without its mask.
+    /// Image `i`, without its mask and prior.
     pub fn frame(&self, i: usize) -> RawFrame {
         let address = self.first.wrapping_add_signed(self.apart.wrapping_mul(i as i64));
-        RawFrame { info: self.info, address, form: self.form, mask: None }
+        RawFrame { info: self.info, address, form: self.form, mask: None, prior: None }
     }
 }
 

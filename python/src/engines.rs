@@ -16,7 +16,7 @@ use gstsuperpixel::plan::Plan;
 use gstsuperpixel::regions::Regions;
 
 use crate::error::Failure;
-use crate::raw_frame::{Form, OUT_OF_RANGE, RawFrame, with_mask};
+use crate::raw_frame::{Form, OUT_OF_RANGE, RawFrame, with_areas};
 use crate::side_by_side::SideBySide;
 
 /// An engine where a Segmenter works.
@@ -352,37 +352,37 @@ impl Frames {
             memory.mark()?;
         }
         streams.precede_all(cuda)?;
-        let is_masked = frames.iter().any(|frame| frame.mask.is_some());
-        if (memory.is_none() || is_masked) && !streams.is_ordered {
+        let has_areas = frames.iter().any(|frame| frame.mask.is_some() || frame.prior.is_some());
+        if (memory.is_none() || has_areas) && !streams.is_ordered {
             cuda.synchronize()?;
         }
         (self.on_device, self.is_unchecked) = (true, true);
         Ok(memory)
     }
 
-    /// Puts a frame on our stream. One that `is_awaited` has been read when this returns, though maybe not its mask.
+    /// Puts a frame on our stream. One that `is_awaited` has been read when this returns, though maybe not its mask and prior.
     fn put_frame(
         &mut self,
         cuda: &Cuda,
-        frame: &RawFrame,
+        raw: &RawFrame,
         check: bool,
         is_awaited: bool,
         outputs: Outputs,
     ) -> Result<(), Failure> {
         let Self { engine, intake, .. } = self;
-        let RawFrame { info, address, form, mask } = *frame;
+        let RawFrame { info, address, form, mask, .. } = *raw;
         let frame = match form {
             Form::Rows(stride) => {
                 // SAFETY: `device.rs` has checked the frame and holds it; streams are in order as said in `put`.
                 let frame = unsafe { DeviceFrame::from_planes(info, [address, 0, 0], [stride, 0, 0])? };
-                let frame = with_mask(frame, mask)?;
+                let frame = with_areas(frame, raw)?;
                 if is_awaited { intake.copy(cuda, &frame)? } else { intake.take(cuda, &frame)? }
             }
             Form::Strided(samples, strides, scale) => {
                 // SAFETY: as above, and so is the mask.
                 let image = unsafe { StridedImage::from_raw(info, address, samples, strides, scale, mask)? };
                 match intake.pack(cuda, &image, check)? {
-                    Some(frame) => with_mask(frame, mask)?,
+                    Some(frame) => with_areas(frame, raw)?,
                     None => return Err(Failure::Value(OUT_OF_RANGE.into())),
                 }
             }

@@ -7,7 +7,6 @@ use gstsuperpixel::error::Error;
 use gstsuperpixel::image::Labels;
 use gstsuperpixel::params::Outputs;
 use numpy::Element;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::arrays::Images;
@@ -78,12 +77,6 @@ impl<'py> HostFrames<'_, 'py> {
             state.expect_priors(self.prior_cuts);
         }
         let place = *state.place.get_or_insert(WorkDevice::Cpu);
-        if priors.is_some() && place != WorkDevice::Cpu {
-            return Err(PyValueError::new_err(format!(
-                "frames with a prior are segmented on the CPU, and this Segmenter is on {}; make one with device='cpu'",
-                place.name()
-            )));
-        }
         let cuda = match place {
             WorkDevice::Cpu => None,
             WorkDevice::Cuda(ordinal) => Some(devices::cuda(py, ordinal)?),

@@ -25,7 +25,7 @@ impl Priors {
         refuse_masked("prior", prior)?;
         if is_on_device(prior)? {
             return Err(PyTypeError::new_err(
-                "prior is on a device; images with one are segmented on the CPU, so copy it there",
+                "prior is on a device and image is not; they must be on one device, or both in the host's memory",
             ));
         }
         let seen = if is_host_array(prior)? { as_numpy(prior)? } else { prior.clone() };

@@ -3,7 +3,7 @@
 
 use gstsuperpixel::cuda::{DeviceFrame, SampleType, ValueScale};
 use gstsuperpixel::error::Result;
-use gstsuperpixel::image::FrameInfo;
+use gstsuperpixel::image::{FrameInfo, Geometry};
 
 /// A frame in device memory that has been checked: whoever made it keeps what [`DeviceFrame::from_planes`] and
 /// [`StridedImage::from_raw`] ask for.
@@ -14,6 +14,17 @@ pub struct RawFrame {
     pub form: Form,
     /// Address and bytes from row to row of its mask.
     pub mask: Option<(u64, u32)>,
+    pub prior: Option<RawPrior>,
+}
+
+/// Numbers on a device that say which areas no region leaves, as [`DeviceFrame::with_prior`] takes them.
+#[derive(Clone, Copy)]
+pub struct RawPrior {
+    pub address: u64,
+    pub bytes: u32,
+    pub geometry: Geometry,
+    /// Samples from row to row.
+    pub stride: u32,
 }
 
 /// How pixels lie.
@@ -29,8 +40,13 @@ pub enum Form {
 pub const OUT_OF_RANGE: &str = "an image on the device has a value that is no number, or without data_range one that is not in [0, 1], which has been cut \
      off; data_range=(low, high) says what black and white are, a mask leaves pixels out, and nan_to_num replaces NaN";
 
-/// A frame with its mask, if there is one.
-pub fn with_mask<'a>(frame: DeviceFrame<'a>, mask: Option<(u64, u32)>) -> Result<DeviceFrame<'a>> {
-    // SAFETY: `device.rs` has checked the mask and holds it; streams are in order as said in `Frames::put`.
-    mask.map_or(Ok(frame), |(address, stride)| unsafe { frame.with_mask(address, stride) })
+/// A frame with the mask and the prior of `raw`, if it has them.
+pub fn with_areas<'a>(frame: DeviceFrame<'a>, raw: &RawFrame) -> Result<DeviceFrame<'a>> {
+    // SAFETY: `device.rs` has checked both and holds them; streams are in order as said in `Frames::put`.
+    unsafe {
+        let frame = raw.mask.map_or(Ok(frame), |(address, stride)| frame.with_mask(address, stride))?;
+        raw.prior.map_or(Ok(frame), |RawPrior { address, bytes, geometry, stride }| {
+            frame.with_prior(address, bytes, geometry, stride)
+        })
+    }
 }

@@ -9,7 +9,7 @@ use gstsuperpixel::events::EventKind;
 use gstsuperpixel::params::Outputs;
 use gstsuperpixel::regions::Event;
 use numpy::{IntoPyArray, PyArrayMethods};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -28,7 +28,7 @@ use crate::pools::pool;
 use crate::prior::Priors;
 use crate::reading::Reading;
 use crate::records::{EVENT, MERGE, MOTION, NEIGHBOR, REGION, records};
-use crate::single::{PRIOR_ON_DEVICE, first_label};
+use crate::single::{first_label, refuse_wide_prior};
 use crate::state::State;
 use crate::tables;
 use crate::watch::Watch;
@@ -136,7 +136,7 @@ impl Segmenter {
         state: &mut State,
         frame: &Bound<'py, PyAny>,
         arguments: Arguments<'_, 'py>,
-        start: i32,
+        (start, prior_cuts): (i32, bool),
     ) -> PyResult<Bound<'py, PyAny>> {
         let call = Call::new(frame, arguments, &self.reading, start)?;
         state.settle(call.ordinal())?;
@@ -148,9 +148,13 @@ impl Segmenter {
         if call.is_masked() {
             state.expect_masks();
         }
+        if call.has_prior() {
+            state.expect_priors(prior_cuts);
+        }
         let (task, outputs) = (call.task(), self.outputs);
         let mut memory = None;
         if state.is_wide(task.info.geometry) {
+            refuse_wide_prior(&call)?;
             check_start(call.first_label()?, task.info.geometry)?;
             let (cpu, watch) = (pool(py, self.threads)?, Watch::new(py, None, 1)?);
             let make = |params: &_| WideEngine::new(&cpu, Some(&cuda), params, task.info);
@@ -295,8 +299,8 @@ impl Segmenter {
     ///     done and of all, some times a second.
     /// prior : ndarray of integers, shape (h, w), or (N, h, w) for a clip, optional
     ///     A label map from elsewhere, as of a network, of any size: no region has pixels of two of its numbers, but for `n_regions`
-    ///     below the number of its areas; see `slic`. The first one makes the Segmenter start anew; later frames may have one or not. On
-    ///     the CPU only.
+    ///     below the number of its areas; see `slic`. The first one makes the Segmenter start anew; later frames may have one or not. It
+    ///     is where the frame is.
     /// prior_cuts : bool
     ///     Regions end where the prior's areas do; False where it is coarse: see `slic`.
     ///
@@ -339,12 +343,9 @@ impl Segmenter {
         let mut guard = self.lock()?;
         let start = start_label.map_or(Ok(0), first_label)?;
         if is_on_device(frame)? {
-            if prior.is_some() {
-                return Err(PyTypeError::new_err(PRIOR_ON_DEVICE));
-            }
-            let arguments = Arguments { out, mask, stream, check };
+            let arguments = Arguments { out, mask, prior, stream, check };
             let watch = Watch::new(py, progress, 1)?;
-            let labels = self.segment_on_device(py, &mut guard, frame, arguments, start)?;
+            let labels = self.segment_on_device(py, &mut guard, frame, arguments, (start, prior_cuts))?;
             watch.end(py)?;
             return Ok(labels);
         }

@@ -9,7 +9,7 @@ use gstsuperpixel::params::Outputs;
 use gstsuperpixel::plan::Plan;
 
 use crate::error::Failure;
-use crate::raw_frame::{Form, OUT_OF_RANGE, RawFrame, with_mask};
+use crate::raw_frame::{Form, OUT_OF_RANGE, RawFrame, with_areas};
 
 /// Frames of more pixels fill a device alone: side by side they would take memory for little.
 const MOST_PIXELS: usize = 1 << 20;
@@ -75,7 +75,8 @@ impl SideBySide {
         }
         let mut intakes = intakes.iter_mut();
         let mut frames: Vec<DeviceFrame<'_>> = Vec::with_capacity(raw.len());
-        for &RawFrame { info, address, form, mask } in raw {
+        for own in raw {
+            let RawFrame { info, address, form, mask, .. } = *own;
             let frame = match form {
                 // SAFETY: `device.rs` has checked the frame and holds it; streams are in order as said in `Frames::put`.
                 Form::Rows(stride) => unsafe {
@@ -89,7 +90,7 @@ impl SideBySide {
                     intake.pack(cuda, &image, check)?.ok_or_else(|| Failure::Value(OUT_OF_RANGE.into()))?
                 }
             };
-            frames.push(with_mask(frame, mask)?);
+            frames.push(with_areas(frame, own)?);
         }
         self.frames = frames.len();
         Ok(engine.submit(&DeviceFrame::of_batch(&frames)?, &mut None, outputs)?)

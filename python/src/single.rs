@@ -34,9 +34,6 @@ use crate::watch::Watch;
 use crate::wide;
 use crate::wide_device::WideDevice;
 
-/// The error of a prior where images are on a device.
-pub const PRIOR_ON_DEVICE: &str = "prior is for images in the host's memory, which are segmented on the CPU";
-
 /// Arguments that all images of a call share.
 struct Call {
     params: Params,
@@ -80,19 +77,19 @@ pub fn segment<'py>(
     params.stretch_gray16 |= reading.range == DataRange::Stretched;
     let threads = parameters::threads(threads)?;
     (params.masked, params.prior, params.prior_cuts) = (mask.is_some(), prior.is_some(), prior_cuts);
-    let arguments = device::Arguments { out, mask, stream, check };
+    let arguments = device::Arguments { out, mask, prior, stream, check };
     let on_device = |image: &_, is_of_list: bool| {
         let call = device::Call::new(image, arguments, &reading, start)?;
         if is_of_list && call.is_batch() {
             return Err(list_shape());
         }
         if is_needed(&params, call.info().geometry) {
+            refuse_wide_prior(&call)?;
             return wide_on_device(py, &params, call, threads);
         }
         on_device(py, &params, call)
     };
     if is_on_device(image)? {
-        refuse_prior(prior, PRIOR_ON_DEVICE)?;
         let watch = Watch::new(py, progress, 1)?;
         let labels = on_device(image, false)?;
         watch.end(py)?;
@@ -103,7 +100,7 @@ pub fn segment<'py>(
         list.as_ref().filter(|list| list.iter().all(|item| matches!(is_on_device(item), Ok(true))))
     {
         refuse_in_list(arguments)?;
-        refuse_prior(prior, PRIOR_ON_DEVICE)?;
+        refuse_prior(prior)?;
         let watch = Watch::new(py, progress, list.len())?;
         let mut labels = Vec::new();
         for image in list {
@@ -122,7 +119,7 @@ pub fn segment<'py>(
     let call = Call { params, cpu: pool(py, threads)?, reading: reading.clone(), start };
     if let Some(list) = list.filter(|list| list.iter().any(is_image)) {
         refuse_in_list(arguments)?;
-        refuse_prior(prior, "prior must be None where image is a list of arrays")?;
+        refuse_prior(prior)?;
         let single = |(index, image)| call.single(image).map_err(|error| numbered(py, index, error));
         let images = list.iter().enumerate().map(single).collect::<PyResult<Vec<_>>>()?;
         let labels = call.segment(py, &images, None, (None, None), progress)?;
@@ -165,8 +162,18 @@ fn refuse_in_list(arguments: device::Arguments<'_, '_>) -> PyResult<()> {
     Err(PyTypeError::new_err("out and mask must be None where image is a list of arrays"))
 }
 
-fn refuse_prior(prior: Option<&Bound<'_, PyAny>>, reason: &'static str) -> PyResult<()> {
-    prior.map_or(Ok(()), |_| Err(PyTypeError::new_err(reason)))
+fn refuse_prior(prior: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    prior.map_or(Ok(()), |_| Err(PyTypeError::new_err("prior must be None where image is a list of arrays")))
+}
+
+/// Refuses a prior on a device where labels have 32 bits: their regions are found in the host's memory.
+pub fn refuse_wide_prior(call: &device::Call<'_>) -> PyResult<()> {
+    if !call.has_prior() {
+        return Ok(());
+    }
+    Err(PyValueError::new_err(
+        "a prior of an image on a device goes with at most 65535 superpixels; take fewer, or copy image and prior to the host",
+    ))
 }
 
 /// The error of a batch where one image belongs.

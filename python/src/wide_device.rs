@@ -123,7 +123,7 @@ impl WideFrames {
     /// Copies a frame and its mask to the host.
     fn bring_down(&mut self, frame: &RawFrame, check: bool) -> Result<HostImage, Failure> {
         let Self { intake, masks, cuda, .. } = self;
-        let RawFrame { info, address, form, mask } = *frame;
+        let RawFrame { info, address, form, mask, .. } = *frame;
         match form {
             Form::Rows(stride) => {
                 // SAFETY: `device.rs` has checked the frame and holds it, and our stream waits for the caller's.

@@ -193,8 +193,8 @@ def slic(
         A label map from elsewhere, as of a network, of any size: column x of W has sample floor((2x + 1) w / 2W), rows
         likewise. No superpixel has pixels of two of its numbers, and pieces below `min_region` join none of another;
         `n_regions` below the number of its connected areas merges areas last. Only whether numbers are equal counts; they are
-        of 32 bits with a sign. Past 65535 labels the last areas have 65535. Needs `connectivity`. Not on a device, and not for
-        a list.
+        of 32 bits with a sign. Past 65535 labels the last areas have 65535. Needs `connectivity`. It is where the image is, and
+        on a device the lowest 32 bits of longer numbers count. Not for a list.
     prior_cuts : bool
         Superpixels end where the prior's areas do. False is for one that is coarser than the picture: superpixels keep their
         own outlines, each is of the area that most of its pixels have, and `merge` and `n_regions` alone stay within areas.
@@ -394,8 +394,8 @@ def lsc(
         A label map from elsewhere, as of a network, of any size: column x of W has sample floor((2x + 1) w / 2W), rows
         likewise. No superpixel has pixels of two of its numbers, and pieces below `min_region` join none of another;
         `n_regions` below the number of its connected areas merges areas last. Only whether numbers are equal counts; they are
-        of 32 bits with a sign. Past 65535 labels the last areas have 65535. Needs `connectivity`. Not on a device, and not for
-        a list.
+        of 32 bits with a sign. Past 65535 labels the last areas have 65535. Needs `connectivity`. It is where the image is, and
+        on a device the lowest 32 bits of longer numbers count. Not for a list.
     prior_cuts : bool
         Superpixels end where the prior's areas do. False is for one that is coarser than the picture: superpixels keep their
         own outlines, each is of the area that most of its pixels have, and `merge` and `n_regions` alone stay within areas.
@@ -588,8 +588,8 @@ def quickshift(
         A label map from elsewhere, as of a network, of any size: column x of W has sample floor((2x + 1) w / 2W), rows
         likewise. No superpixel has pixels of two of its numbers, and pieces below `min_region` join none of another;
         `n_regions` below the number of its connected areas merges areas last. Only whether numbers are equal counts; they are
-        of 32 bits with a sign. Past 65535 labels the last areas have 65535. Needs `connectivity`. Not on a device, and not for
-        a list.
+        of 32 bits with a sign. Past 65535 labels the last areas have 65535. Needs `connectivity`. It is where the image is, and
+        on a device the lowest 32 bits of longer numbers count. Not for a list.
     prior_cuts : bool
         Superpixels end where the prior's areas do. False is for one that is coarser than the picture: superpixels keep their
         own outlines, each is of the area that most of its pixels have, and `merge` and `n_regions` alone stay within areas.
@@ -784,8 +784,8 @@ def snic(
         A label map from elsewhere, as of a network, of any size: column x of W has sample floor((2x + 1) w / 2W), rows
         likewise. No superpixel has pixels of two of its numbers, and pieces below `min_region` join none of another;
         `n_regions` below the number of its connected areas merges areas last. Only whether numbers are equal counts; they are
-        of 32 bits with a sign. Past 65535 labels the last areas have 65535. Needs `connectivity`. Not on a device, and not for
-        a list.
+        of 32 bits with a sign. Past 65535 labels the last areas have 65535. Needs `connectivity`. It is where the image is, and
+        on a device the lowest 32 bits of longer numbers count. Not for a list.
     prior_cuts : bool
         Superpixels end where the prior's areas do. False is for one that is coarser than the picture: superpixels keep their
         own outlines, each is of the area that most of its pixels have, and `merge` and `n_regions` alone stay within areas.

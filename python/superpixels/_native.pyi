@@ -565,7 +565,7 @@ class Segmenter(Generic[_ArrayT]):
         start_label: int = 0,
         check: bool = False,
         progress: bool | Callable[[int, int], object] = False,
-        prior: None = None,
+        prior: _OnDevice | None = None,
         prior_cuts: bool = True,
     ) -> DeviceArray: ...
     @overload
@@ -579,7 +579,7 @@ class Segmenter(Generic[_ArrayT]):
         start_label: int = 0,
         check: bool = False,
         progress: bool | Callable[[int, int], object] = False,
-        prior: None = None,
+        prior: _OnDevice | None = None,
         prior_cuts: bool = True,
     ) -> _OnDeviceT: ...
     @property
