@@ -64,6 +64,7 @@ pub mod image;
 pub mod ingest;
 pub mod objects;
 mod outputs;
+mod parallel;
 pub mod parameter;
 pub mod params;
 pub mod picture_params;

@@ -8,11 +8,8 @@ pub mod level;
 #[doc(hidden)]
 pub mod memory;
 
-use std::sync::Arc;
-
-use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
-
 use crate::error::{Error, Result};
+use crate::parallel::Pool;
 use crate::parameter::{About, Range};
 
 /// Threads of the CPU backend; 0 takes all cores.
@@ -32,7 +29,7 @@ pub const THREADS: Range<u32> = Range {
 /// The backend: host memory, and a pool that works on rows in parallel.
 #[derive(Clone)]
 pub struct Cpu {
-    pool: Arc<ThreadPool>,
+    pool: Pool,
     /// Process id of the threads in the pool.
     process: u32,
 }
@@ -45,7 +42,7 @@ impl Cpu {
     /// [`Error::Param`] if the number is out of range, another error if the system refuses to start threads.
     pub fn new(threads: u32) -> Result<Self> {
         let threads = THREADS.check(threads)? as usize;
-        let pool = start(threads)
+        let pool = Pool::start(threads)
             .map_err(|e| Error::Backend { backend: "cpu", reason: format!("{e}; set fewer threads") })?;
         Ok(Self { pool, process: process() })
     }
@@ -63,12 +60,12 @@ impl Cpu {
 
     /// Number of threads.
     pub fn threads(&self) -> usize {
-        self.pool.current_num_threads()
+        self.pool.threads()
     }
 
-    /// Runs work on the pool: rayon's parallel iterators inside of `work` use its threads.
+    /// Runs work on the pool: parallel iterators inside of `work` use its threads.
     pub fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
-        self.pool.install(work)
+        self.pool.run(work)
     }
 
     /// Returns an error but in the process that started the threads. A forked process inherits the pool without its threads,
@@ -79,20 +76,6 @@ impl Cpu {
         }
         Err(Error::Backend { backend: "cpu", reason: "its threads are those of the process that this one was forked from; make an engine after the fork".into() })
     }
-}
-
-#[cfg(not(target_family = "wasm"))]
-fn start(threads: usize) -> Result<Arc<ThreadPool>, ThreadPoolBuildError> {
-    let builder = ThreadPoolBuilder::new().num_threads(threads);
-    builder.thread_name(|i| format!("superpixel{i}")).build().map(Arc::new)
-}
-
-/// The calling thread takes part in the one pool, which a thread can join only once and never leave.
-#[cfg(target_family = "wasm")]
-fn start(_: usize) -> Result<Arc<ThreadPool>, ThreadPoolBuildError> {
-    static POOL: once_cell::sync::OnceCell<Arc<ThreadPool>> = once_cell::sync::OnceCell::new();
-    let pool = || ThreadPoolBuilder::new().num_threads(1).use_current_thread().build().map(Arc::new);
-    POOL.get_or_try_init(pool).cloned()
 }
 
 /// Id of this process. WebAssembly has no processes, and nothing that forks them.

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Frames: borrowed planes of pixels, for reading and for drawing.
 
-use rayon::iter::Either;
-use rayon::prelude::*;
-
 use super::{FrameInfo, Geometry, MOST_PLANES, Prior, check_rows};
 use crate::error::Result;
+use crate::parallel::{iter::Either, prelude::*};
 
 /// A readable frame: up to four planes, each with its own stride in bytes, and optionally a mask and a prior.
 #[derive(Debug, Clone, Copy)]

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Label planes: one u16 a pixel.
 
-use rayon::prelude::*;
-
 use super::{Geometry, check_rows};
 use crate::error::{Error, Result};
+use crate::parallel::prelude::*;
 
 /// Label of pixels that belong to no region: those outside of a mask.
 pub const NO_LABEL: u16 = u16::MAX;

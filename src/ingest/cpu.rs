@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Stage `ingest` on the CPU: rows in parallel.
 
-use rayon::prelude::*;
-
 use super::{BIN_SHIFT, BINS, GrayRange};
 use crate::backend;
 use crate::buffers::cpu::FrameBuffers;
@@ -13,6 +11,7 @@ use crate::cpu::level::by_level;
 use crate::cpu::memory;
 use crate::error::{Error, Result};
 use crate::image::{Family, Frame, FrameInfo, Geometry, Mask, PixelFormat, RowCodes};
+use crate::parallel::prelude::*;
 use crate::plan::Plan;
 use crate::temporal::picture::Thumbnail;
 

@@ -3,8 +3,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use rayon::prelude::*;
-
 use super::matching::{Pair, REGIONS, index, key, number_new, refill};
 use super::predict::feature_difference;
 use super::state::{BAND, NONE, Naming, Slot, State};
@@ -14,6 +12,7 @@ use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, atomic, memory};
 use crate::error::Result;
 use crate::image::{Labels, NO_LABEL};
+use crate::parallel::prelude::*;
 
 /// Kinds of regions that samples are measured for: those without a cluster, and those without an identity.
 const UNOWNED: u8 = 1;

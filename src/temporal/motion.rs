@@ -4,8 +4,6 @@
 // Lanes run over several arrays at once; an iterator over one of them hides that.
 #![allow(clippy::needless_range_loop)]
 
-use rayon::prelude::*;
-
 use super::predict::feature_difference;
 use super::samples::{Lattice, Region, Sum, list_slots, position_of};
 use super::state::{NONE, Samples, Slot, State};
@@ -15,6 +13,7 @@ use crate::cpu::Cpu;
 use crate::cpu::level::LANES;
 use crate::cpu::level::by_level;
 use crate::error::Result;
+use crate::parallel::prelude::*;
 
 impl State {
     /// Tracks every slot's region from the last frame to this one.
@@ -39,8 +38,10 @@ impl State {
         let tracking = Tracking { plan, lattice, shift: *shift };
         cpu.run(|| {
             let rows = (grid.ny as usize).div_ceil(scratch.samples.len());
-            let parts = slots.par_chunks_mut(rows * nx).zip(&mut scratch.samples).enumerate();
-            parts.try_for_each(|(part, (slots, samples))| track_slots(&tracking, part * rows, slots, samples))
+            let parts = slots.par_chunks_mut(rows * nx).zip(&mut scratch.samples);
+            parts
+                .enumerate()
+                .try_for_each(|(part, (slots, samples))| track_slots(&tracking, part * rows, slots, samples))
         })
     }
 }

@@ -4,14 +4,13 @@
 // Lanes run over several arrays at once; an iterator over one of them hides that.
 #![allow(clippy::needless_range_loop)]
 
-use rayon::prelude::*;
-
 use super::shift_of;
 use super::state::State;
 use crate::color::{OUTSIDE, unpack};
 use crate::cpu::Cpu;
 use crate::cpu::level::LANES;
 use crate::cpu::level::by_level;
+use crate::parallel::{self, prelude::*};
 
 /// Marks a square of a thumbnail without a pixel inside of the mask.
 const NO_MEAN: u16 = u16::MAX;
@@ -37,7 +36,7 @@ impl<'a> Thumbnail<'a> {
     pub fn rows(self, height: usize) -> impl IndexedParallelIterator<Item = Option<Row<'a>>> {
         let Self { means, columns, side, masked } = self;
         let rows = means.par_chunks_mut(columns).map(move |means| Some(Row { means, side, masked }));
-        rows.chain(rayon::iter::repeat_n((), height).map(|()| None))
+        rows.chain(parallel::iter::repeat_n((), height).map(|()| None))
     }
 }
 

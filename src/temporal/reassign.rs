@@ -3,8 +3,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use rayon::prelude::*;
-
 use super::matching::index;
 use super::state::{ClusterSource, NONE, Part, SLOTS, Scratch, Slot, State};
 use super::{CLAIM_ROUNDS, POSITION_UNIT, whole_px};
@@ -12,6 +10,7 @@ use crate::cpu::{Cpu, atomic, memory};
 use crate::error::Result;
 use crate::grid::Grid;
 use crate::image::NO_LABEL;
+use crate::parallel::prelude::*;
 
 /// Rows of cells per task.
 const ROWS: usize = 2;

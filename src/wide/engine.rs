@@ -3,8 +3,6 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::Plan;
 use super::windows::Window;
 use crate::backend::{Backend, Ingest, Internal, Segmenter};
@@ -14,6 +12,7 @@ use crate::cpu::Cpu;
 use crate::cpu::memory::{self, Array};
 use crate::error::{Error, Result};
 use crate::image::{Frame, NO_LABEL, check_rows};
+use crate::parallel::prelude::*;
 use crate::plan;
 use crate::post::connectivity::wide::Regions;
 

@@ -6,8 +6,6 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::samples::{BAND, ROWS, Samples};
 use crate::algo::AlgorithmPlan;
 use crate::backend::{Segmenter, StageTimes};
@@ -18,6 +16,7 @@ use crate::cpu::{Cpu, memory};
 use crate::error::Result;
 use crate::grid::Grid;
 use crate::image::{LabelBand, Labels, NO_LABEL};
+use crate::parallel::prelude::*;
 use crate::plan::Plan;
 use crate::temporal::state::State;
 use crate::temporal::{Inertia, WARM_ROUNDS};

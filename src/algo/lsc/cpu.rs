@@ -8,8 +8,6 @@
 // Lanes and channels run over several arrays at once; an iterator over one of them hides that.
 #![allow(clippy::needless_range_loop)]
 
-use rayon::prelude::*;
-
 use super::label::label_band;
 use super::score::{
     Candidates, Cluster, Mean, Pixels, Sums, add_score_y, color_pairs, distances, floats, keep_lower,
@@ -27,6 +25,7 @@ use crate::cpu::{Cpu, memory};
 use crate::error::Result;
 use crate::grid::{CANDIDATES, Grid};
 use crate::image::LabelBand;
+use crate::parallel::prelude::*;
 use crate::plan;
 use crate::temporal::predict::NO_CANDIDATE;
 use crate::temporal::state::{ClusterSource, State};
@@ -104,7 +103,7 @@ impl Clusters for Means {
             a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
             (a, n + m)
         };
-        let (sums, count) = cpu.run(|| bands.par_iter_mut().map(one).reduce(|| ([0; 6], 0), add));
+        let (sums, count) = cpu.run(|| bands.par_iter_mut().map(one).reduce_with(add)).unwrap_or_default();
         self.mean = match count {
             // The mask excludes every sample.
             0 => Mean::of_color(color_pairs(color, OUTSIDE)),

@@ -9,8 +9,6 @@
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use rayon::prelude::*;
-
 use super::{EXP2, Plan};
 use crate::algo::AlgorithmPlan;
 use crate::backend::{Segmenter, StageTimes};
@@ -21,6 +19,7 @@ use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, memory};
 use crate::error::Result;
 use crate::image::{Geometry, Labels};
+use crate::parallel::prelude::*;
 
 /// Pixels of a row that are worked on together.
 const LANES: usize = 16;

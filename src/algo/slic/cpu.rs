@@ -5,8 +5,6 @@
 // Lanes and channels run over several arrays at once; an iterator over one of them hides that.
 #![allow(clippy::needless_range_loop)]
 
-use rayon::prelude::*;
-
 use super::Plan;
 use super::label::label_band;
 use super::score::{Candidates, Center, Pixels};
@@ -21,6 +19,7 @@ use crate::cpu::{Cpu, memory};
 use crate::error::Result;
 use crate::grid::{CANDIDATES, Grid};
 use crate::image::LabelBand;
+use crate::parallel::prelude::*;
 use crate::plan;
 use crate::temporal::Inertia;
 use crate::temporal::predict::NO_CANDIDATE;

@@ -3,8 +3,6 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::Params;
 use super::moments::BandMoments;
 use super::outline::{self, HEIGHT, Tile, TopRow, WIDTH, difference};
@@ -19,6 +17,7 @@ use crate::cpu::Cpu;
 use crate::cpu::memory::{self, Array};
 use crate::error::Result;
 use crate::image::{Band, Family, FrameInfo, FrameMut, Labels, Layout, NO_LABEL};
+use crate::parallel::prelude::*;
 use crate::plan::Plan;
 use crate::post::runs::for_each_change;
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Label maps with smooth outlines: the regions of the drawing, without its colors.
 
-use rayon::prelude::*;
-
 use super::cpu::distance_of;
 use super::outline::{HEIGHT, Tile, TopRow, WIDTH};
 use super::paint::Paint;
@@ -13,6 +11,7 @@ use crate::cpu::Cpu;
 use crate::cpu::memory::{self, Array};
 use crate::error::{Error, Result};
 use crate::image::{FrameInfo, Geometry, Labels, NO_LABEL, PixelFormat};
+use crate::parallel::prelude::*;
 use crate::post::runs::{for_each_change, for_each_difference, for_each_run};
 
 /// Name of its memory in errors.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Still parts of a picture: which cells rest, and how their drawn pixels settle.
 
-use rayon::prelude::*;
-
 use super::moments::sample_step;
 use super::rule::{PX, Rule};
 use crate::cpu::Cpu;
@@ -10,6 +8,7 @@ use crate::cpu::level::by_level;
 use crate::cpu::memory::{self, Array};
 use crate::error::Result;
 use crate::image::{Frame, FrameInfo, Geometry, PIECE, RowCodes};
+use crate::parallel::prelude::*;
 
 /// Side of the cells whose mean colors are compared.
 pub(crate) const CELL: usize = 4;

@@ -4,8 +4,6 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::Relaxed};
 
-use rayon::prelude::*;
-
 use super::MAX_REGIONS;
 use super::areas::{self, Vote};
 use super::components::COMPONENTS;
@@ -17,6 +15,7 @@ use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, atomic, memory};
 use crate::error::Result;
 use crate::image::{Geometry, Labels, NO_LABEL};
+use crate::parallel::prelude::*;
 use crate::plan::Plan;
 use crate::temporal::state::{Largest, State};
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Stage `connectivity` on the CPU where the plan switches it off: labels only become dense.
 
-use rayon::prelude::*;
-
 use super::MAX_REGIONS;
 use crate::backend;
 use crate::buffers::cpu::FrameBuffers;
@@ -10,6 +8,7 @@ use crate::cpu::Cpu;
 use crate::cpu::memory::{self, Array};
 use crate::error::Result;
 use crate::image::{Geometry, Labels, NO_LABEL};
+use crate::parallel::prelude::*;
 use crate::plan::Plan;
 use crate::temporal::state::Largest;
 

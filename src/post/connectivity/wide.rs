@@ -4,8 +4,6 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use rayon::prelude::*;
-
 use super::components::COMPONENTS;
 use super::cpu::Connectivity;
 use super::shared::OUTSIDE;
@@ -13,6 +11,7 @@ use crate::buffers::cpu::{FrameBuffers, NO_CLUSTER};
 use crate::cpu::Cpu;
 use crate::cpu::memory::{self, Array};
 use crate::error::Result;
+use crate::parallel::prelude::*;
 use crate::plan::Plan;
 
 /// Rows per task where clusters are only numbered.

@@ -2,8 +2,6 @@
 //! Stage `hierarchy` on the CPU: bands of rows list touching pairs in parallel, then rounds merge regions and pairs.
 //! The sums of regions are inputs, and the region table reuses those of merged regions.
 
-use rayon::prelude::*;
-
 use super::Plan as Own;
 use super::bands::{AHEAD, Band};
 use super::graph::{Graph, Sums};
@@ -14,6 +12,7 @@ use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, memory};
 use crate::error::Result;
 use crate::image::{Geometry, Labels, NO_LABEL};
+use crate::parallel::{self, prelude::*};
 use crate::params::Outputs;
 use crate::plan::Plan;
 use crate::temporal::merged::MergedSuperpixel;
@@ -81,7 +80,7 @@ impl Hierarchy {
             band.measure(features, labels, i * rows..((i + 1) * rows).min(height))
         };
         let (begun, measured) = cpu.run(|| {
-            rayon::join(
+            parallel::join(
                 || graph.begin(superpixels),
                 || bands.par_iter_mut().enumerate().try_for_each(measure),
             )

@@ -6,6 +6,7 @@ use super::pairs::{Moved, Pair, Pairs};
 use super::{Mean, Plan};
 use crate::cpu::memory::{self, Array};
 use crate::error::Result;
+use crate::parallel;
 
 /// Name of the regions in errors about memory.
 const REGIONS: &str = "regions to merge";
@@ -132,7 +133,7 @@ fn both(
     other: impl FnOnce() -> Result<()> + Send,
 ) -> Result<()> {
     if worth_it {
-        let (one, other) = rayon::join(one, other);
+        let (one, other) = parallel::join(one, other);
         one.and(other)
     } else {
         one()?;

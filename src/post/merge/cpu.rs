@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Stage `merge` on the CPU: sums and touching pairs of bands of rows in parallel, then union-find over labels.
 
-use rayon::prelude::*;
-
 use super::{Plan, RATIO_ONE};
 use crate::backend::{Pass, Stage};
 use crate::buffers::cpu::FrameBuffers;
@@ -10,6 +8,7 @@ use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, memory};
 use crate::error::Result;
 use crate::image::{Geometry, Labels, NO_LABEL};
+use crate::parallel::prelude::*;
 use crate::plan;
 use crate::post::color_sums::BandSums;
 use crate::post::connectivity::components::{Sums, distance, find, unite};

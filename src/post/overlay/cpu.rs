@@ -3,8 +3,6 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::{blend, false_color, native};
 use crate::backend;
 use crate::buffers::cpu::FrameBuffers;
@@ -13,6 +11,7 @@ use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, memory};
 use crate::error::Result;
 use crate::image::{Channel, Family, FrameInfo, FrameMut, Labels, Layout, NO_LABEL, PackedRgb, RowPair};
+use crate::parallel::prelude::*;
 use crate::params::{BOUNDARY_WIDTH, Boundaries, Drawing, Fill};
 use crate::plan::Plan;
 use crate::post::abstraction::cpu::Abstraction;

@@ -2,8 +2,6 @@
 //! Stage `refine` on the CPU. Even and odd rows lie in planes of their own, so that the rows of one plane may change in
 //! parallel while the other is only read.
 
-use rayon::prelude::*;
-
 use super::{DIAGONAL, Plan, STRAIGHT, is_free};
 use crate::backend::{Pass, Stage};
 use crate::buffers::cpu::FrameBuffers;
@@ -13,6 +11,7 @@ use crate::cpu::level::by_level;
 use crate::cpu::memory::{self, Array};
 use crate::error::Result;
 use crate::image::{Geometry, Labels, NO_LABEL};
+use crate::parallel::prelude::*;
 use crate::plan;
 use crate::post::color_sums::BandSums;
 use crate::post::connectivity::components::{Sums, distance};
@@ -153,8 +152,8 @@ impl Sweep<'_> {
         moves: &mut [Array<Move>],
     ) -> Result<()> {
         let (stride, width) = (stride(self.geometry), self.geometry.width as usize);
-        let tasks = own[parity * stride..].par_chunks_mut(ROWS * stride).zip(moves).enumerate();
-        tasks.try_for_each(|(task, (rows, moves))| {
+        let rows = own[parity * stride..].par_chunks_mut(ROWS * stride);
+        rows.zip(moves).enumerate().try_for_each(|(task, (rows, moves))| {
             moves.clear();
             for (i, row) in rows.chunks_exact_mut(stride).enumerate() {
                 let index = task * ROWS + i;

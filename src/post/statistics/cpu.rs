@@ -3,8 +3,6 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use crate::backend;
 use crate::buffers::cpu::{FrameBuffers, RegionSums};
 use crate::color::{ColorSpace, ColorTables, LinearLight, Yuv, lab_of_sums, narrow, unpack};
@@ -12,6 +10,7 @@ use crate::cpu::memory::Array;
 use crate::cpu::{Cpu, memory};
 use crate::error::Result;
 use crate::image::{Frame, FrameInfo, Labels, NO_LABEL, PIECE, PackedRgb, PixelFormat, RowCodes};
+use crate::parallel::prelude::*;
 use crate::params::Outputs;
 use crate::plan::Plan;
 use crate::post::runs::{RowSums, for_each_change, for_each_run, packed};
@@ -269,8 +268,8 @@ impl Statistics {
         let Self { cpu, info, bands, pairs, .. } = self;
         let rows = Rows { height: info.geometry.height as usize, tasks: bands.len() };
         cpu.run(|| {
-            let tasks = bands.par_iter_mut().enumerate();
-            tasks.try_for_each(|(i, band)| list_pairs(labels, rows.of(i), &mut band.pairs))
+            let tasks = bands.par_iter_mut();
+            tasks.enumerate().try_for_each(|(i, band)| list_pairs(labels, rows.of(i), &mut band.pairs))
         })?;
         pairs.clear();
         for band in &*bands {
@@ -326,8 +325,8 @@ impl backend::Statistics<Cpu> for Statistics {
         let samples = Samples { frame, large, neutral: yuv.neutral() };
         let samples = with_samples.then_some(samples);
         cpu.run(|| {
-            let tasks = bands.par_iter_mut().enumerate();
-            tasks.try_for_each(|(i, band)| band.measure(samples, features, labels, rows.of(i)))
+            let tasks = bands.par_iter_mut();
+            tasks.enumerate().try_for_each(|(i, band)| band.measure(samples, features, labels, rows.of(i)))
         })?;
         let used = (0..bands.len()).take_while(|&i| !rows.of(i).is_empty()).count();
         memory::resize(sums, "sums", *count as usize, RegionSums::default())?;
