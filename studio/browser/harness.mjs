@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MPL-2.0
-// Starts the studio and a headless Chromium for tests and screenshots. SUPERPIXEL_STUDIO and CHROMIUM name both programs.
+// Starts the studio and a headless Chromium for tests and screenshots. SUPERPIXEL_STUDIO and CHROMIUM name both programs; FIREFOX
+// names that browser, where it takes the place of Chromium.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
-import { chromium } from "playwright-core";
+import playwright, { chromium } from "playwright-core";
 
 export const root = fileURLToPath(new URL("../..", import.meta.url));
 export const clip = `${root}media/bigbuckbunny.mp4`;
@@ -32,6 +33,11 @@ export async function startStudio(source = clip, properties = [], port = 0) {
 
 /** A browser, with more arguments where a test needs them; its pages are 1440x900 unless told otherwise. */
 export function startBrowser(more = []) {
+  if (process.env.FIREFOX) {
+    // A camera of its own making, as Chromium has it by an argument, which nobody has to allow.
+    const firefoxUserPrefs = { "media.navigator.streams.fake": true, "media.navigator.permission.disabled": true };
+    return playwright._bidiFirefox.launch({ executablePath: process.env.FIREFOX, firefoxUserPrefs });
+  }
   return chromium.launch({
     executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
     // In a container there is neither a user for the sandbox nor much shared memory.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MPL-2.0
 // Types of the functions that a worker keeps: as in index.d.ts, as promises.
 import type * as direct from "./index.js";
-import type { Boundaries, Groups, Image, LabelMap, Level, MergeStepTable, Options, Parameter, Polygon, RegionTable, Segmentation } from "./index.js";
+import type { Boundaries, Color, DrawOptions, Frame, Groups, Image, LabelMap, Level, MergeStepTable, Options, Parameter, Polygon, RegionTable, Segmentation } from "./index.js";
 
 /** All levels of a picture, in a worker. */
 export interface WorkerLevels {
@@ -22,10 +22,10 @@ export interface WorkerLevels {
 
 /** Segments frames one after another, in a worker. */
 export interface WorkerSegmenter {
-  segment(image: Image, mask?: Uint8Array | Uint8ClampedArray): Promise<Segmentation>;
+  segment(image: Image | Frame, mask?: Uint8Array | Uint8ClampedArray): Promise<Segmentation>;
   set(options: Partial<Options>): Promise<void>;
   reset(): Promise<void>;
-  draw(...values: Parameters<direct.Segmenter["draw"]>): Promise<Uint8ClampedArray>;
+  draw(image: Image | Frame, options?: DrawOptions): Promise<Uint8ClampedArray>;
   /** Gives the worker's memory back. */
   free(): Promise<void>;
 }
@@ -34,11 +34,11 @@ export interface WorkerSegmenter {
 export class SuperpixelWorker {
   /** Starts a worker, or takes one that runs the package's `worker.js`. */
   constructor(worker?: Worker);
-  segment(image: Image, options?: Options): Promise<Segmentation>;
-  levels(image: Image, options?: Options): Promise<WorkerLevels>;
+  segment(image: Image | Frame, options?: Options): Promise<Segmentation>;
+  levels(image: Image | Frame, options?: Options): Promise<WorkerLevels>;
   segmenter(options?: Options): Promise<WorkerSegmenter>;
-  boundaries(...values: Parameters<typeof direct.boundaries>): Promise<Uint8ClampedArray>;
-  meanColor(image: Image, map: LabelMap): Promise<Uint8ClampedArray>;
+  boundaries(image: Image | Frame, map: LabelMap, options?: { color?: Color }): Promise<Uint8ClampedArray>;
+  meanColor(image: Image | Frame, map: LabelMap): Promise<Uint8ClampedArray>;
   rle(map: LabelMap, label: number): Promise<ReturnType<typeof direct.rle>>;
   polygons(map: LabelMap, label: number, options?: { tolerance?: number }): Promise<Polygon[]>;
   svg(...values: Parameters<typeof direct.svg>): Promise<string>;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
 // The package's functions as promises that a worker keeps, so that the page goes on meanwhile.
+import { isFrame } from "./frame.js";
 
 const ERRORS = { RangeError, TypeError };
 
@@ -54,9 +55,9 @@ class WorkerSegmenter extends Remote {
 /** An array by itself: with a part of a buffer the whole of it would be sent, as a film for each of its frames. */
 const alone = (array) => (ArrayBuffer.isView(array) && array.byteLength < array.buffer.byteLength && array.slice ? array.slice() : array);
 
-/** An image without what cannot be sent. */
+/** An image without what cannot be sent; a `VideoFrame` is sent as a clone, which takes no copy. */
 function plain(image) {
-  if (!image || typeof image !== "object") return image;
+  if (!image || typeof image !== "object" || isFrame(image)) return image;
   const { data, width, height, format, matrix, fullRange } = image;
   return { data: alone(data), width, height, format, matrix, fullRange };
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
 // Types of the package.
+/// <reference lib="esnext.disposable" />
 import type { MergeStepTable, MotionTable, NeighborTable, Options, PixelFormat, RegionTable } from "./options.js";
 export * from "./options.js";
 
@@ -17,6 +18,16 @@ export interface Image {
   matrix?: "bt470bg" | "smpte170m" | "bt601" | "bt709" | "bt2020-ncl" | "smpte240m";
   /** Whether Y' is 0 to 255 and not 16 to 235. Default: true. */
   fullRange?: boolean;
+}
+
+/** What is read of a `VideoFrame` of WebCodecs: its visible pixels as they are, neither turned nor scaled. */
+export interface Frame {
+  /** `null` where only the graphics card knows the pixels; these are asked for as RGBA, which not every browser gives. */
+  readonly format: string | null;
+  readonly visibleRect: { readonly width: number; readonly height: number } | null;
+  readonly colorSpace: { readonly matrix: string | null; readonly fullRange: boolean | null };
+  allocationSize(options?: object): number;
+  copyTo(destination: Uint8Array, options?: object): Promise<unknown>;
 }
 
 /** A label map: 0 to `nRegions - 1` row by row, and `NO_LABEL` outside of a mask. */
@@ -87,23 +98,38 @@ export interface Segmentation extends Level {
 /** Red, green and blue, 0 to 255. */
 export type Color = [number, number, number];
 
+/** What `Segmenter.draw` draws. */
+export interface DrawOptions {
+  fill?: "none" | "mean-color" | "labels" | "abstraction";
+  width?: number;
+  color?: Color;
+}
+
 /** The label of pixels outside of a mask. */
 export const NO_LABEL: 65535;
 
 /** Segments one picture. Throws `TypeError` or `RangeError`, with the name of what is wrong. */
 export function segment(image: Image, options?: Options): Segmentation;
+/** The same of a `VideoFrame`, which may be closed when the promise is kept. */
+export function segment(frame: Frame, options?: Options): Promise<Segmentation>;
+
+/** The image of a `VideoFrame`, for `Levels` and drawings. */
+export function readFrame(frame: Frame): Promise<Image>;
 
 /** Segments frames one after another, and keeps what that needs from call to call; with `temporal` a film. */
 export class Segmenter {
   constructor(options?: Options);
   /** Segments the next frame. */
   segment(image: Image, mask?: Uint8Array | Uint8ClampedArray): Segmentation;
+  /** Segments a `VideoFrame`. Frames have their turn in the order of calls. */
+  segment(frame: Frame, mask?: Uint8Array | Uint8ClampedArray): Promise<Segmentation>;
   /** Changes options from the next frame on; the algorithm stays. */
   set(options: Partial<Options>): void;
   /** Forgets the frames before: the next one has new identities. */
   reset(): void;
   /** Draws the regions of the last frame on an image of its size and format, and returns the bytes of a copy. A `width` of 0 draws no lines. */
-  draw(image: Image, options?: { fill?: "none" | "mean-color" | "labels" | "abstraction"; width?: number; color?: Color }): Uint8ClampedArray;
+  draw(image: Image, options?: DrawOptions): Uint8ClampedArray;
+  draw(frame: Frame, options?: DrawOptions): Promise<Uint8ClampedArray>;
   /** Gives the memory back. What nobody holds any more is freed, too, but later. */
   free(): void;
   [Symbol.dispose](): void;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
 // The package in a worker: answers the calls of client.js.
+import { isFrame, readFrame } from "./frame.js";
 
 /** Names that a page may call. */
 const FUNCTIONS = ["algorithms", "boundaries", "meanColor", "parameters", "polygons", "rle", "segment", "svg"];
@@ -41,12 +42,24 @@ function buffers(value, found = new Set()) {
   return found;
 }
 
-addEventListener("message", async ({ data }) => {
+/** Values of a call, where a frame, which came as a clone, has become its image. */
+const read = (values) => Promise.all(values.map((value) => (isFrame(value) ? readFrame(value).finally(() => value.close()) : value)));
+
+// Calls are done in their order, also behind one whose frame takes time.
+let turn = Promise.resolve();
+addEventListener("message", ({ data }) => {
+  const values = read(data.values);
+  values.catch(() => {});
+  turn = answer(data, values, turn);
+});
+
+async function answer(data, values, before) {
+  await before;
   try {
-    const value = call(await loaded, data);
+    const value = call(await loaded, { ...data, values: await values });
     postMessage({ id: data.id, value }, [...buffers(value)]);
   } catch (error) {
     const { name, message } = error instanceof Error ? error : { name: "Error", message: String(error) };
     postMessage({ id: data.id, error: { name, message } });
   }
-});
+}

@@ -16,7 +16,7 @@ most=1500000
 # Of the studio: its looks, and what draws, asks and saves.
 shared=(controls.js exports.js icon.svg messages.js painter.js png.js scale.js segments.js studio.css zoom.js)
 # Of the package.
-taken=(api.js brush.js brush-level.js brush-mask.js brush-picture.js client.js native.js worker.js LICENSE LICENSE-THIRD-PARTY)
+taken=(api.js brush.js brush-level.js brush-mask.js brush-picture.js client.js frame.js native.js worker.js LICENSE LICENSE-THIRD-PARTY)
 
 fresh_folder "$folder"
 mkdir "$folder/unpacked"
