@@ -18,9 +18,10 @@ try_web() {
         SUPERPIXEL_EXPECTED=$target_dir/debug/examples/expected \
         node --test web/tests/package.test.mjs web/tests/mask.test.mjs
 }
-# What the script serves is tried, and the package that it built.
+# What the script serves is tried, and the package that it built, in Chromium or in a Firefox: [FIREFOX]
 try_web_pages() {
-    local folder=$target_dir/superpixel-pages-test log server address status=0
+    local firefox=${1:-} log server address status=0 tests=(web/tests/page.test.mjs)
+    local folder=$target_dir/superpixel-pages-test${firefox:+-firefox}
     # Other lanes have their own.
     local scratch=$folder
     rm -rf "$folder"
@@ -38,8 +39,10 @@ try_web_pages() {
     done
     tar -xzf "$target_dir"/superpixel-playground-package/superpixels-*.tgz -C "$folder/unpacked"
     web_frames "$folder/frames.rgba"
-    SUPERPIXEL_WEB=$folder/unpacked/package SUPERPIXEL_FRAMES=$folder/frames.rgba SUPERPIXEL_PLAYGROUND=$address \
-        node --test web/tests/page.test.mjs || status=1
+    # Types are of no browser.
+    [ "$firefox" ] || tests+=(web/tests/types.test.mjs)
+    SUPERPIXEL_WEB=$folder/unpacked/package SUPERPIXEL_FRAMES=$folder/frames.rgba SUPERPIXEL_PLAYGROUND=$address FIREFOX=$firefox \
+        node --test "${tests[@]}" || status=1
     kill $server
     return $status
 }
@@ -47,6 +50,15 @@ find_web() {
     { command -v node && command -v npm; } >/dev/null || (install_packages nodejs npm) || return 1
     # In a shell of its own: it may choose another compiler.
     (prepare_wasm)
+}
+# Names the section, which needs Debian's Firefox: NAME
+name_firefox() {
+    command -v firefox-esr >/dev/null || (install_packages firefox-esr) || true
+    if firefox-esr --version >/dev/null 2>&1; then
+        beside "$1" try_web_pages "$(command -v firefox-esr)"
+    else
+        skip "$1" "no firefox-esr could be installed"
+    fi
 }
 web_sections() {
     if ! find_web; then
@@ -56,7 +68,9 @@ web_sections() {
     beside "npm package" try_web
     if find_browser; then
         beside "npm package, pages" try_web_pages
+        long name_firefox "npm package, Firefox"
     else
         skip "npm package, pages" "no Chromium, node and npm could be installed, or no playwright-core fetched"
+        long skip "npm package, Firefox" "no node and npm could be installed, or no playwright-core fetched"
     fi
 }
