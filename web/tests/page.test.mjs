@@ -41,7 +41,18 @@ const pages = {
   "/brush.html": `<!doctype html><meta charset="utf-8"><style>body { margin: 0; background: #222 } superpixel-brush { width: ${WIDTH}px }</style>
     <script type="module" src="/package/brush.js"></script><superpixel-brush></superpixel-brush>`,
 };
-const made = { "/scene.rgba": Buffer.from(picture.data.buffer), "/frames.rgba": readFileSync(film) };
+const made = {
+  "/scene.rgba": Buffer.from(picture.data.buffer),
+  "/frames.rgba": readFileSync(film),
+  // A worker that reads each frame faster than the one before.
+  "/slow.js": `import "/package/worker.js";
+    const { copyTo } = VideoFrame.prototype;
+    let wait = 180;
+    VideoFrame.prototype.copyTo = async function (...values) {
+      await new Promise((done) => setTimeout(done, wait -= 20));
+      return copyTo.apply(this, values);
+    };`,
+};
 
 let server, origin, browser;
 before(async () => {
@@ -475,7 +486,8 @@ test("frames of WebCodecs have the labels of their bytes, in the order of calls"
     out.push({ width: own.width, height: own.height, data: [...own.data] });
     part.close();
     out.push(await sp.segment(part).then(() => null, (error) => `${error.name}: ${error.message}`));
-    for (const segmenter of [new sp.Segmenter({ temporal: true, nSegments: 30 }), await worker.segmenter({ temporal: true, nSegments: 30 })]) {
+    const options = { temporal: true, nSegments: 30 }, slow = new SuperpixelWorker(new Worker("/slow.js", { type: "module" }));
+    for (const segmenter of [new sp.Segmenter(options), await worker.segmenter(options), await slow.segmenter(options)]) {
       const frames = jobs.slice(0, 8).map(frameOf);
       const maps = await Promise.all(frames.map((frame) => segmenter.segment(frame)));
       out.push(maps.map(({ labels, regions }) => [[...labels], [...regions.trackId]]));
@@ -493,7 +505,7 @@ test("frames of WebCodecs have the labels of their bytes, in the order of calls"
   });
   // What is told of colors counts.
   assert.notDeepEqual(maps[0], maps[1]);
-  const [part, closed, here, there] = found.slice(jobs.length), plane = images[0].data;
+  const [part, closed, here, there, slowly] = found.slice(jobs.length), plane = images[0].data;
   assert.deepEqual([part.width, part.height, part.data.length], [32, 24, 32 * 24 * 1.5]);
   assert.deepEqual(part.data.slice(0, 32), [...plane.subarray(16 * width + 32, 16 * width + 64)]);
   assert.match(closed, /^TypeError: the VideoFrame is closed/);
@@ -502,6 +514,7 @@ test("frames of WebCodecs have the labels of their bytes, in the order of calls"
   segmenter.free();
   assert.deepEqual(here, wanted);
   assert.deepEqual(there, wanted);
+  assert.deepEqual(slowly, wanted);
 });
 
 test("hovering at 12 megapixels answers from what the level has", async (t) => {
