@@ -16,6 +16,7 @@ mod arcs;
 mod curves;
 mod gradients;
 mod rings;
+pub mod runs;
 mod svg;
 
 use arcs::Graph;
