@@ -247,6 +247,9 @@ fn raw_message(u: &mut Unstructured<'_>) -> Result<()> {
         r#"{"do":"speed","factor":1}"#,
         r#"{"do":"export","side":"b","overlay":"labels"}"#,
         r#"{"do":"step"}"#,
+        r#"{"do":"mark","object":1,"time":0.04,"place":{"box":[1,2,3,4]}}"#,
+        r#"{"do":"mark","time":0,"place":{"outside":[1,2]}}"#,
+        r#"{"do":"forget","object":1}"#,
     ];
     let mut bytes = u.choose(&known)?.as_bytes().to_vec();
     let start = u.int_in_range(0..=bytes.len())?;

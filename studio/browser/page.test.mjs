@@ -325,6 +325,71 @@ test("pictures, label maps and videos are exported", async (t) => {
   assert.equal(drawings.readUInt16LE(drawings.length - 12), 132);
 });
 
+test("an object in a box is followed, outlined and exported", async (t) => {
+  const page = await open(t);
+  await pause(page);
+  await page.keyboard.press("o");
+  assert.ok(await page.locator("#objects").isVisible());
+  const before = await page.evaluate(() => window.studio.frame.number);
+  await send(page, { do: "seek", to: 0 });
+  await framed(page, (studio, before) => studio.frame.number > before && studio.frame.time === 0, before);
+  const [left, top, width, height] = [230, 250, 305, 315];
+  await page.mouse.move(...await place(page, left, top));
+  await page.mouse.down();
+  await page.mouse.move(...await place(page, left + 40, top + 40));
+  await page.mouse.move(...await place(page, left + width - 1, top + height - 1));
+  assert.ok(await page.locator("#marks .box").isVisible());
+  await page.mouse.up();
+  await framed(page, (studio) => studio.frame.sides[0].objects.length === 1);
+  assert.ok(!await page.locator("#marks .box").isVisible());
+  // Its outline goes around the pixels whose regions it has.
+  const { path, edges, area, counted } = await page.evaluate(() => {
+    const [side] = window.studio.frame.sides, { width } = side, [{ id, area }] = side.objects;
+    const is = (i) => side.owners[side.labels[i]] === id;
+    let edges = 0, counted = 0;
+    for (let i = 0; i < side.labels.length; i++) {
+      counted += is(i);
+      const x = i % width, y = Math.floor(i / width);
+      if (is(i) !== (x > 0 && is(i - 1))) edges++;
+      if (is(i) && x === width - 1) edges++;
+      if (is(i) !== (y > 0 && is(i - width))) edges++;
+      if (is(i) && y === side.height - 1) edges++;
+    }
+    return { path: document.querySelector('#marks .object[data-id="1"]').getAttribute("d"), edges, area, counted };
+  });
+  assert.equal(counted, area);
+  const length = [...path.matchAll(/M(\d+) (\d+)([HV])(\d+)/g)].reduce((sum, [, x, y, way, end]) => sum + Number(end) - (way === "H" ? x : y), 0);
+  assert.equal(length, edges);
+  assert.match(await page.textContent('#object-list .pin[data-id="1"] .facts'), new RegExp(`^${area} px in .* marked at 0.00 s$`));
+  // The object goes on from frame to frame.
+  await page.keyboard.press(".");
+  await framed(page, (studio) => studio.frame.time > 0 && studio.frame.sides[0].objects.length === 1);
+  const [download] = await Promise.all([page.waitForEvent("download", { timeout: 120000 }), page.click("#objects-export")]);
+  assert.equal(download.suggestedFilename(), "objects.zip");
+  const zip = join(folder, "objects.zip"), read = join(folder, "read.py");
+  await download.saveAs(zip);
+  await writeFile(read, `import json, sys, zipfile
+archive = zipfile.ZipFile(sys.argv[1])
+coco, tracks = (json.loads(archive.read(name)) for name in ("coco.json", "tracks.json"))
+masks = [name for name in archive.namelist() if name.startswith("masks/")]
+print(json.dumps([masks, coco["annotations"][0], tracks["objects"], tracks["frames"]]))
+`);
+  const { stdout } = await run("/usr/bin/python3", [read, zip], { maxBuffer: 1 << 26 });
+  const [masks, annotation, objects, frames] = JSON.parse(stdout);
+  assert.equal(masks.length, 132);
+  assert.equal(frames.length, 132);
+  assert.deepEqual(objects, [{ id: 1, marks: [{ time: 0, box: [left, top, width, height] }] }]);
+  const [first] = frames[0].objects;
+  assert.deepEqual([annotation.object_id, annotation.bbox, annotation.area], [1, first.box, first.area]);
+  // The picture on show was segmented twice, since it paused.
+  assert.ok(Math.abs(first.area - area) < area / 10, `${first.area} and ${area} px`);
+  await page.click('#object-list [aria-label="Remove object 1"]');
+  await framed(page, (studio) => studio.state.objects.length === 0);
+  assert.equal(await page.locator("#marks .object").count(), 0);
+  await page.keyboard.press("o");
+  assert.deepEqual(page.problems, []);
+});
+
 test("the page connects again after a restart, and says so", async (t) => {
   let own = await startStudio(clip, ["superpixel-size=48"]);
   t.after(() => own.stop());

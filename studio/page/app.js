@@ -8,6 +8,7 @@ import { closeFrame, copyFrame } from "./frame.js";
 import { Inspector } from "./inspect.js";
 import { Link } from "./link.js";
 import { Progress, announce, note, showProblem, showText } from "./messages.js";
+import { Objects } from "./objects.js";
 import { Painter, VIEWS } from "./painter.js";
 import { Pins } from "./pins.js";
 import { Plot } from "./plots.js";
@@ -27,7 +28,7 @@ const look = { view: "boundaries", beside: false, edges: false, cover: 1, divide
 let edited = 0;
 let state = null, frame = null, controls = null, properties = [], sheet = null, exported = null;
 
-const zoom = new Zoom($("viewport"), $("zoomed"), canvas, () => inspector.choose());
+const zoom = new Zoom($("viewport"), $("zoomed"), canvas, () => inspector.choose(), () => objects.on);
 const divider = new Divider($("divider"), canvas, $("viewport"), () => {
   look.divider = divider.part;
   pins.divide(look.divider);
@@ -37,11 +38,20 @@ const pins = new Pins($("pin-list"), $("marks"));
 const inspector = new Inspector({
   canvas, marks: $("marks"), card: $("card"), viewport: $("viewport"), announce,
   divider: () => look.divider,
-  pin(index, id) {
+  pin(index, id, place) {
+    if (objects.on) {
+      objects.click(place);
+      return;
+    }
     pins.toggle(index, id);
     if (frame) pins.show(frame);
     openTab("pins");
   },
+});
+const objects = new Objects({
+  root: $("object-list"), marks: $("marks"), viewport: $("viewport"), canvas, announce,
+  send: (request) => link.send(request),
+  pixel: (event) => inspector.pixel(event),
 });
 const transport = new Transport(link, {
   play: $("play"), step: $("step"), scrub: $("scrub"), speed: $("speed"),
@@ -102,6 +112,7 @@ function showState() {
   showView();
   look.edge = state.values.map((values) => ({ color: values["boundary-color"], width: values["boundary-width"] }));
   transport.state(state);
+  objects.state(state.objects);
   if (state.problem) showProblem(state.problem.what, state.problem.advice, () => link.send({ do: "restart" }));
   else showProblem("", "");
   showExport(state.export);
@@ -120,6 +131,7 @@ function showFrame() {
   transport.show(frame);
   inspector.show(frame);
   pins.show(frame);
+  objects.show(frame);
   measure();
   canvas.dataset.number = frame.number;
   canvas.dataset.regions = frame.sides.map(({ regions }) => regions).join(" ");
@@ -214,18 +226,19 @@ $("find").oninput = $("changed").onchange = filter;
 
 // --- tabs and menus
 
+const TABS = ["tune", "pins", "objects"];
 function openTab(name) {
-  for (const other of ["tune", "pins"]) {
+  for (const other of TABS) {
     $(other).hidden = other !== name;
     $(`tab-${other}`).setAttribute("aria-selected", other === name);
     $(`tab-${other}`).tabIndex = other === name ? 0 : -1;
   }
 }
-for (const name of ["tune", "pins"]) {
+for (const [i, name] of TABS.entries()) {
   $(`tab-${name}`).onclick = () => openTab(name);
   $(`tab-${name}`).onkeydown = (event) => {
     if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
-    const other = name === "tune" ? "pins" : "tune";
+    const other = TABS.at((i + (event.key === "ArrowLeft" ? -1 : 1)) % TABS.length);
     openTab(other);
     $(`tab-${other}`).focus();
   };
@@ -234,6 +247,17 @@ pins.addEventListener("change", () => {
   $("pin-count").textContent = pins.count;
   $("pin-count").hidden = pins.count === 0;
 });
+
+objects.addEventListener("change", () => {
+  $("object-count").textContent = objects.count;
+  $("object-count").hidden = objects.count === 0;
+  $("objects-chosen").hidden = objects.chosen === null;
+  $("objects-chosen").textContent = `Boxes and clicks say more about object ${objects.chosen}; Alt and a click say what is outside of it.`;
+});
+$("object").onchange = () => {
+  objects.use($("object").checked);
+  if (objects.on) openTab("objects");
+};
 
 const openMenu = menus(["copy", "export"]);
 
@@ -259,11 +283,15 @@ function withFrame(action) {
 $("export-picture").onclick = withFrame(() => savePicture(canvas, frame));
 $("export-labels").onclick = withFrame(() => saveLabels(frame, Math.min(edited, frame.sides.length - 1)));
 const exportClip = (kind, words) => withFrame(() => {
-  exported = { after: state.export?.id ?? 0, progress: new Progress(words, () => link.send({ do: "cancel" })) };
-  link.send({ do: "export", side: SIDES[edited], overlay: viewed().overlay, kind });
+  const after = state.export?.id ?? 0, problem = state.problem?.what;
+  exported = { after, problem, progress: new Progress(words, () => link.send({ do: "cancel" })) };
+  // Objects are those of side a.
+  const [side, overlay] = kind === "objects" ? ["a", "none"] : [SIDES[edited], viewed().overlay];
+  link.send({ do: "export", side, overlay, kind });
 });
 $("export-video").onclick = exportClip("video", "Writing the video");
 $("export-svg").onclick = exportClip("svg", "Writing drawings");
+$("export-objects").onclick = $("objects-export").onclick = exportClip("objects", "Following objects");
 $("export-sheet").onclick = withFrame(() => {
   const progress = new Progress("Collecting frames", () => { sheet = null; });
   sheet = new Sheet({ ...look }, {
@@ -282,7 +310,7 @@ async function offerToSheet() {
 
 function showExport(entry) {
   if (!exported || !entry || entry.id <= exported.after) {
-    if (exported && state.problem) {
+    if (exported && state.problem && state.problem.what !== exported.problem) {
       exported.progress.close();
       exported = null;
     }
@@ -299,6 +327,7 @@ function showExport(entry) {
 $("pins-json").onclick = () => save(new Blob([pins.json()], { type: "application/json" }), "regions.json");
 $("pins-csv").onclick = () => save(new Blob([pins.csv()], { type: "text/csv" }), "regions.csv");
 $("pins-clear").onclick = () => pins.clear();
+$("objects-clear").onclick = () => objects.clear();
 
 // --- keyboard and theme
 
@@ -311,6 +340,7 @@ const KEYS = {
   ".": () => link.send({ do: "step" }),
   e: () => $("edges").click(),
   c: () => $("compare").click(),
+  o: () => $("object").click(),
   m: () => { if (!$("beside-switch").hidden) $("beside").click(); },
   "[": () => divider.move(divider.part - 0.05),
   "]": () => divider.move(divider.part + 0.05),
@@ -326,7 +356,10 @@ const KEYS = {
 };
 VIEWS.forEach(({ name }, index) => { KEYS[index + 1] = () => setView(name); });
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape") openMenu(null);
+  if (event.key === "Escape") {
+    openMenu(null);
+    objects.cancel();
+  }
   const action = KEYS[event.key.toLowerCase()];
   if (!action || isTyped(event) || event.ctrlKey || event.metaKey || event.altKey) return;
   event.preventDefault();
@@ -334,4 +367,4 @@ document.addEventListener("keydown", (event) => {
 });
 
 /** For tests: what is drawn now. */
-window.studio = { get frame() { return frame; }, get state() { return state; }, link, look, pins };
+window.studio = { get frame() { return frame; }, get state() { return state; }, link, look, pins, objects };

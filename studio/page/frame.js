@@ -48,6 +48,9 @@ export class Side {
     this.motion = records("motion");
     this.pairs = records("neighbors");
     this.events = records("events");
+    /** Objects that are seen, with id, box, area and number of regions; and the object of each label, 0 for none. */
+    this.objects = head.objects ?? [];
+    this.owners = head.owners ? viewOf(Uint8Array, head.owners) : new Uint8Array(head.regions);
     /** The element's own drawing; null unless this page looks at it. */
     this.abstraction = null;
   }

@@ -23,7 +23,7 @@ export function facts(region) {
   return rows;
 }
 
-/** Follows a place on the picture. `pin(side, id)` is called for a click. */
+/** Follows a place on the picture. `pin(side, id, place)` is called for a click. */
 export class Inspector {
   #marks;
   #card;
@@ -84,7 +84,7 @@ export class Inspector {
   choose() {
     if (!this.#place || !this.#frame) return;
     const index = this.sideAt(this.#place.x), side = this.#frame.sides[index];
-    this.pin(index, side.id(side.labelAt(this.#place.x, this.#place.y)));
+    this.pin(index, side.id(side.labelAt(this.#place.x, this.#place.y)), this.#place);
   }
 
   #move(event) {

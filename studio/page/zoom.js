@@ -8,14 +8,14 @@ export class Zoom {
   #x = 0;
   #y = 0;
 
-  /** `click(event)` is called where a press was no drag. */
-  constructor(viewport, content, canvas, click) {
+  /** `click(event)` is called where a press was no drag. Presses are somebody else's while `taken()`. */
+  constructor(viewport, content, canvas, click, taken = () => false) {
     Object.assign(this, { viewport, content, canvas });
     viewport.addEventListener("wheel", (event) => {
       event.preventDefault();
       this.by(Math.exp(-event.deltaY / 300), event);
     }, { passive: false });
-    this.#drag(click);
+    this.#drag(click, taken);
     new ResizeObserver(() => this.fit()).observe(viewport);
   }
 
@@ -54,10 +54,10 @@ export class Zoom {
     this.viewport.dispatchEvent(new Event("moved"));
   }
 
-  #drag(click) {
+  #drag(click, taken) {
     let from = null, moved = false;
     this.canvas.addEventListener("pointerdown", (event) => {
-      if (event.button !== 0) return;
+      if (event.button !== 0 || taken()) return;
       from = { x: event.clientX, y: event.clientY, left: this.#x, top: this.#y };
       moved = false;
     });

@@ -3,12 +3,13 @@
 //!
 //! Knows the element by its public interfaces only: properties as GObject describes them, and the metadata of its frames.
 //! [`source`] says what is played, [`player`] plays it, [`encode`] turns a frame into a message, [`hub`] hands messages to
-//! viewers, [`http`] serves page and socket.
+//! viewers, [`http`] serves page and socket. [`objects`] has what viewers mark, and what becomes of it.
 
 pub mod encode;
 pub mod export;
 pub mod http;
 pub mod hub;
+pub mod objects;
 pub mod orientation;
 pub mod player;
 pub mod problem;

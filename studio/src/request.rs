@@ -21,6 +21,20 @@ pub enum FileKind {
     Video,
     /// A zip archive with the regions of each frame as an SVG drawing.
     Svg,
+    /// A zip archive with the objects that are marked: masks, run lengths, tracks.
+    Objects,
+}
+
+/// A place in a frame that says where an object is, in px.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Place {
+    /// It is in a box: x, y, width, height.
+    Box([i32; 4]),
+    /// A pixel is in it: x, y.
+    Inside([i32; 2]),
+    /// A pixel is not in it: x, y.
+    Outside([i32; 2]),
 }
 
 /// One of two settings.
@@ -103,6 +117,20 @@ pub enum Request {
     },
     /// Gives up the export.
     Cancel {},
+    /// Says where an object is.
+    Mark {
+        /// Which one; none for a new one.
+        object: Option<u8>,
+        /// Seconds of the frame, as its head has them.
+        time: f64,
+        /// Where it is in that frame.
+        place: Place,
+    },
+    /// Lets an object go.
+    Forget {
+        /// Which one.
+        object: u8,
+    },
 }
 
 impl Request {

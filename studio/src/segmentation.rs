@@ -5,6 +5,8 @@ use gst::prelude::*;
 use gstsuperpixel::meta::{LabelMap, SuperpixelMeta};
 use gstsuperpixel::regions::{Event, Motion, Neighbor, Region};
 
+use crate::objects::Followed;
+
 /// Label map and records of a frame, with what `stats` said after it.
 pub struct Segmentation {
     /// The label map.
@@ -25,15 +27,22 @@ pub struct Segmentation {
     pub stages: Vec<(String, u64)>,
     /// The frame with the element's drawing, if somebody looks at it.
     pub drawn: Option<gst::Buffer>,
+    /// Objects, of the side that they are followed on.
+    pub followed: Followed,
 }
 
 impl Segmentation {
-    /// Reads the metadata of a buffer that has just left `element`, without what is drawn on it.
+    /// Reads the metadata of a buffer that has just left `element`, without what is drawn on it, and takes the objects that are `followed`
+    /// in it.
     ///
     /// # Errors
     ///
     /// Metadata that is missing or contradicts itself.
-    pub fn read(element: &gst::Element, buffer: &gst::BufferRef) -> Result<Self, gst::glib::BoolError> {
+    pub fn read(
+        element: &gst::Element,
+        buffer: &gst::BufferRef,
+        followed: Result<Followed, gst::glib::BoolError>,
+    ) -> Result<Self, gst::glib::BoolError> {
         let meta = SuperpixelMeta::from_buffer(buffer)
             .ok_or_else(|| gst::glib::bool_error!("a frame without superpixels"))?;
         let stats = element.property::<Option<gst::Structure>>("stats");
@@ -52,6 +61,7 @@ impl Segmentation {
             time_us: stats.and_then(|stats| stats.get("frame-time-us").ok()).unwrap_or(0),
             stages: stages.map(times).unwrap_or_default(),
             drawn: None,
+            followed: followed?,
         })
     }
 }

@@ -4,6 +4,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
 
+use crate::objects::Listed;
 use crate::problem::Problem;
 
 /// Sent whole whenever something of it changes.
@@ -31,6 +32,8 @@ pub struct State {
     pub problem: Option<Problem>,
     /// The export that runs or ran last.
     pub export: Option<Export>,
+    /// Objects that are marked.
+    pub objects: Vec<Listed>,
 }
 
 /// An export as far as it is.

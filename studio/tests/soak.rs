@@ -81,6 +81,11 @@ async fn disturb(address: String, end: Instant) -> usize {
             3 => json!({ "do": "step" }),
             4 | 5 => json!({ "do": "pause", "on": false }),
             6 => json!({ "do": "speed", "factor": 1.0 + random.below(3) as f64 }),
+            7 | 8 => {
+                let place = json!({ "box": [random.below(1200), random.below(600), 200, 200] });
+                json!({ "do": "mark", "time": random.below(5) as f64, "place": place })
+            }
+            9 => json!({ "do": "forget", "object": 1 + random.below(4) }),
             _ => {
                 let property = &properties[random.below(properties.len() as u64) as usize];
                 let name = property["name"].as_str().unwrap();

@@ -9,7 +9,8 @@
 //!
 //! Numbers are little endian. `picture` is a JPEG, `labels` are [`labels`], `table`, `motion`, `neighbors` and `events` the records
 //! of `docs/metadata.md`. The server's first message, `hello`, has [`layouts`] of these, by which the page reads them. Viewers that
-//! look at it also get `abstraction`, what the element of that side drew, as a PNG without loss.
+//! look at it also get `abstraction`, what the element of that side drew, as a PNG without loss. Where objects are seen, side a has
+//! them in `objects`, and `owners`: for each label a byte with the id of its object, 0 for none.
 
 mod convert;
 pub mod labels;
@@ -21,6 +22,7 @@ use gstsuperpixel::regions::RECORDS;
 use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
 
+use crate::objects::Object;
 use crate::player::Frame;
 use crate::problem::Problem;
 use crate::segmentation::Segmentation;
@@ -53,6 +55,10 @@ struct SideHead<'a> {
     motion: Section,
     neighbors: Section,
     events: Section,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    objects: &'a [Object],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owners: Option<Section>,
     #[serde(skip_serializing_if = "Option::is_none")]
     abstraction: Option<Section>,
 }
@@ -148,6 +154,8 @@ fn side_head<'a>(side: &'a Segmentation, map: &[u8], body: &mut Sections) -> Sid
         motion: body.add(bytemuck::cast_slice(&side.motion)),
         neighbors: body.add(bytemuck::cast_slice(&side.neighbors)),
         events: body.add(bytemuck::cast_slice(&side.events)),
+        objects: &side.followed.objects,
+        owners: (!side.followed.objects.is_empty()).then(|| body.add(&side.followed.owners)),
         abstraction: None,
     }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Writes the whole source as one file, a video or an archive of drawings; one at a time, into a file that has no name: nobody
+//! Writes the whole source as one file, a video or an archive of drawings or objects; one at a time, into a file that has no name: nobody
 //! else opens it, no link leads away from it, and it is gone with the studio, however that ends.
 
+mod objects;
 mod svg;
 mod video;
 
@@ -12,6 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use gst::prelude::*;
 
+use crate::objects::Marks;
 use crate::problem::Problem;
 use crate::properties::{self, Property};
 use crate::request::{FileKind, Side};
@@ -70,12 +72,18 @@ impl Exporter {
         Self { folder, spare, started: AtomicU64::new(0), current: Mutex::default() }
     }
 
-    /// Starts an export, in the place of one that is there.
+    /// Starts an export, in the place of one that is there. `marks` say which objects it follows.
     ///
     /// # Errors
     ///
     /// A source without an end, a full disk, an overlay that the element does not have, a missing element.
-    pub fn start(&self, source: &Source, settings: &[Property], order: &Order) -> Result<(), Problem> {
+    pub fn start(
+        &self,
+        source: &Source,
+        settings: &[Property],
+        marks: &Marks,
+        order: &Order,
+    ) -> Result<(), Problem> {
         if source.is_live() {
             return Err(Problem::new("A live source has no end.", "Export a contact sheet instead."));
         }
@@ -89,7 +97,7 @@ impl Exporter {
             ));
         }
         let pipeline = gst::Pipeline::new();
-        let suffix = build(&pipeline, source, settings, order, &file)?;
+        let suffix = build(&pipeline, source, settings, (order, marks), &file, &self.folder)?;
         let ended = Arc::new(Mutex::new(None));
         if let Some(bus) = pipeline.bus() {
             let (ended, source) = (ended.clone(), source.clone());
@@ -110,7 +118,10 @@ impl Exporter {
         }
         // If this fails, the bus has the reason.
         let _ = pipeline.set_state(gst::State::Playing);
-        let name = format!("superpixels-{}.{suffix}", order.overlay);
+        let name = match order.kind {
+            FileKind::Objects => format!("objects.{suffix}"),
+            _ => format!("superpixels-{}.{suffix}", order.overlay),
+        };
         let export = Export { id, progress: 0.0, done: false, name, problem: None };
         *self.current.lock().unwrap() = Some(Running { export, pipeline, ended, file });
         Ok(())
@@ -199,8 +210,9 @@ fn build(
     pipeline: &gst::Pipeline,
     source: &Source,
     settings: &[Property],
-    order: &Order,
+    (order, marks): (&Order, &Marks),
     file: &File,
+    folder: &Path,
 ) -> Result<&'static str, Problem> {
     let first = source.add_to(pipeline)?;
     let element = make("superpixel")?;
@@ -212,6 +224,7 @@ fn build(
     let (writes, suffix) = match order.kind {
         FileKind::Video => video::writer(file)?,
         FileKind::Svg => svg::writer(&element, &order.overlay, file)?,
+        FileKind::Objects => objects::writer(&element, marks, &source.name(), file, folder)?,
     };
     let mut chain = vec![make("queue")?, element, make("queue")?];
     chain.extend(writes);

@@ -33,6 +33,7 @@ assets! {
     "labels.js": "text/javascript; charset=utf-8",
     "link.js": "text/javascript; charset=utf-8",
     "messages.js": "text/javascript; charset=utf-8",
+    "objects.js": "text/javascript; charset=utf-8",
     "painter.js": "text/javascript; charset=utf-8",
     "pins.js": "text/javascript; charset=utf-8",
     "plots.js": "text/javascript; charset=utf-8",

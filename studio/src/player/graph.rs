@@ -2,10 +2,11 @@
 //! The pipeline: source, gate, one or two elements `superpixel`, and an `appsink` that gives whole frames.
 //!
 //! ```text
-//! source ! queue ! (gate) ! superpixel a [! superpixel b] ! queue ! appsink
+//! source ! queue ! (gate) ! superpixel a ! superpixelobjects [! superpixel b] ! queue ! appsink
 //! ```
 //!
-//! Two elements stand in a row, so that both see the same frame; each one's metadata is read where it leaves.
+//! Two elements stand in a row, so that both see the same frame; each one's metadata is read where it leaves, that of a behind
+//! the element that follows objects on it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -14,6 +15,7 @@ use gst::prelude::*;
 
 use super::drawing::Drawing;
 use super::gate::Gate;
+use crate::objects::{Followed, Follower, Marks};
 use crate::problem::Problem;
 use crate::properties::{self, Property};
 use crate::request::Side;
@@ -43,6 +45,8 @@ pub struct Graph {
     pub pipeline: gst::Pipeline,
     /// Before the elements.
     pub gate: Arc<Gate>,
+    /// Follows what viewers have marked.
+    pub follower: Follower,
     a: Drawer,
     b: Option<Drawer>,
     after: gst::Element,
@@ -68,6 +72,7 @@ impl Graph {
         source: &Source,
         gate: Arc<Gate>,
         settings: [Option<&[Property]>; 2],
+        marks: &Marks,
         draws: bool,
         receive: Receive,
     ) -> Result<Self, Problem> {
@@ -98,12 +103,23 @@ impl Graph {
                 })
                 .build(),
         );
-        let a = Drawer::new(settings[0].unwrap_or_default(), draws, &waiting)?;
-        pipeline.add_many([&before, &a.element, &after, sink.upcast_ref()]).map_err(Problem::internal)?;
-        gst::Element::link_many([&first, &before, &a.element, &after, sink.upcast_ref()])
+        // Weak, because the gate has the last frame, and its pads belong to the pipeline that this closure is in.
+        let again = Arc::downgrade(&gate);
+        let again = move || {
+            if let Some(gate) = again.upgrade() {
+                gate.repeat();
+            }
+        };
+        let follower = Follower::new(marks.clone(), again)?;
+        let a = Drawer::new(settings[0].unwrap_or_default(), draws, &waiting, Some(&follower))?;
+        let objects = follower.element();
+        pipeline
+            .add_many([&before, &a.element, objects, &after, sink.upcast_ref()])
+            .map_err(Problem::internal)?;
+        gst::Element::link_many([&first, &before, &a.element, objects, &after, sink.upcast_ref()])
             .map_err(Problem::internal)?;
         gate.guard(&before.static_pad("src").ok_or_else(|| Problem::internal("a queue without a pad"))?);
-        let mut graph = Self { pipeline, gate, a, b: None, after, waiting, draws };
+        let mut graph = Self { pipeline, gate, follower, a, b: None, after, waiting, draws };
         if let Some(settings) = settings[1] {
             graph.add_b(settings)?.run();
         }
@@ -154,7 +170,7 @@ impl Graph {
 
     /// Makes the second element; it takes part once the returned change has run between two frames.
     pub fn add_b(&mut self, settings: &[Property]) -> Result<Relink, Problem> {
-        let b = Drawer::new(settings, self.draws, &self.waiting)?;
+        let b = Drawer::new(settings, self.draws, &self.waiting, None)?;
         let element = b.element.clone();
         self.b = Some(b);
         Ok(self.relink(element, true))
@@ -167,7 +183,7 @@ impl Graph {
     }
 
     fn relink(&self, b: gst::Element, add: bool) -> Relink {
-        let (pipeline, from) = (self.pipeline.clone(), self.a.element.clone());
+        let (pipeline, from) = (self.pipeline.clone(), self.follower.element().clone());
         Relink { pipeline, from, to: self.after.clone(), b, add }
     }
 
@@ -223,8 +239,13 @@ impl Relink {
 }
 
 impl Drawer {
-    /// An element whose metadata is read where a frame leaves it.
-    fn new(settings: &[Property], draws: bool, waiting: &Waiting) -> Result<Self, Problem> {
+    /// An element whose metadata is read where a frame leaves it, or the one behind it that follows objects.
+    fn new(
+        settings: &[Property],
+        draws: bool,
+        waiting: &Waiting,
+        follower: Option<&Follower>,
+    ) -> Result<Self, Problem> {
         let element = make("superpixel")?;
         for property in settings {
             property.apply(&element);
@@ -232,19 +253,23 @@ impl Drawer {
         properties::hold(&element);
         let drawing = Drawing::default();
         drawing.switch(&element, draws);
-        let pad =
-            |name| element.static_pad(name).ok_or_else(|| Problem::internal("superpixel without a pad"));
+        let pad = |element: &gst::Element, name| {
+            element.static_pad(name).ok_or_else(|| Problem::internal("superpixel without a pad"))
+        };
         let entering = drawing.clone();
-        pad("sink")?.add_probe(gst::PadProbeType::BUFFER, move |pad, info| {
+        pad(&element, "sink")?.add_probe(gst::PadProbeType::BUFFER, move |pad, info| {
             if let (Some(frame), Some(element)) = (info.buffer(), pad.parent_element()) {
                 entering.keep(&element, frame);
             }
             gst::PadProbeReturn::Ok
         });
         let (leaving, waiting) = (drawing.clone(), waiting.clone());
-        pad("src")?.add_probe(gst::PadProbeType::BUFFER, move |pad, info| {
-            if let (Some(buffer), Some(element)) = (info.buffer_mut(), pad.parent_element()) {
-                match Segmentation::read(&element, buffer) {
+        let last = follower.map_or(&element, Follower::element);
+        let (own, follower) = (element.downgrade(), follower.cloned());
+        pad(last, "src")?.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
+            if let (Some(buffer), Some(element)) = (info.buffer_mut(), own.upgrade()) {
+                let followed = follower.as_ref().map_or_else(|| Ok(Followed::default()), |f| f.read(buffer));
+                match Segmentation::read(&element, buffer, followed) {
                     Ok(mut segmentation) => {
                         segmentation.drawn = leaving.take_off(&element, buffer);
                         let mut waiting = waiting.lock().unwrap();

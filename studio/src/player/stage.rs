@@ -18,9 +18,10 @@ use super::graph::{Frame, Graph};
 use super::wanted::{Gap, Wanted};
 use super::{Event, Line, MOST_REQUESTS, Settings, Viewers};
 use crate::export::{self, Exporter};
+use crate::objects::{self, Marks, Moment};
 use crate::problem::Problem;
 use crate::properties::{self, Described, Property};
-use crate::request::{Request, Side};
+use crate::request::{FileKind, Place, Request, Side};
 use crate::source::Source;
 use crate::state::State;
 
@@ -45,6 +46,9 @@ pub struct Stage {
     model: gst::Element,
     properties: Vec<Described>,
     state: State,
+    marks: Marks,
+    /// The object that was marked last, until it is found or not.
+    marked: Option<u8>,
     graph: Option<Graph>,
     /// Of the next frame.
     number: Arc<AtomicU64>,
@@ -82,6 +86,7 @@ impl Stage {
             values: [properties::values(&model), properties::values(&model)],
             problem: None,
             export: None,
+            objects: Vec::new(),
         };
         let shown = Arc::<AtomicU64>::default();
         let (received, receive) = (shown.clone(), viewers.receive.clone());
@@ -97,6 +102,8 @@ impl Stage {
             properties: properties::describe(&model),
             model,
             state,
+            marks: Marks::default(),
+            marked: None,
             graph: None,
             number: Arc::default(),
             shown,
@@ -212,7 +219,7 @@ impl Stage {
             && let Some(order) = self.wanted.export.take()
         {
             let settings = &self.settings()[order.side as usize];
-            if let Err(problem) = self.exporter.start(&self.source, settings, &order) {
+            if let Err(problem) = self.exporter.start(&self.source, settings, &self.marks, &order) {
                 self.state.problem = Some(problem);
             }
             self.exported = Some(Instant::now());
@@ -243,7 +250,8 @@ impl Stage {
         let [a, b] = self.settings();
         let settings = [Some(a.as_slice()), self.state.compare.then_some(b.as_slice())];
         let draws = (self.viewers.drawn)();
-        match Graph::new(&self.source, gate, settings, draws, self.viewers.receive.clone()) {
+        let receive = self.viewers.receive.clone();
+        match Graph::new(&self.source, gate, settings, &self.marks, draws, receive) {
             Ok(graph) => {
                 self.listen(&graph);
                 // Only a pipeline with a frame can seek; nobody sees that one. If this fails, the bus has the reason.
@@ -343,6 +351,7 @@ impl Stage {
         // Not while the pipeline that has them is still to come.
         self.before.take_if(|(changed, _)| !self.wanted.anew && *changed + PROVEN <= number);
         self.state.export = self.exporter.state();
+        self.look_for_marked();
         let Some(graph) = &self.graph else { return };
         let active: Option<String> =
             graph.element(Side::A).and_then(|element| element.property("active-backend"));
@@ -419,14 +428,82 @@ impl Stage {
                 self.wanted.anew = true;
             }
             Request::Export { side, overlay, kind } => {
+                if let (FileKind::Objects, Some(graph)) = (kind, &self.graph) {
+                    graph.follower.size()?;
+                }
                 self.wanted.export = Some(export::Order { side, overlay, kind });
             }
             Request::Cancel {} => {
                 self.wanted.export = None;
                 self.exporter.cancel();
             }
+            Request::Mark { object, time, place } => self.mark(object, time, place)?,
+            Request::Forget { object } => {
+                if !self.marks.remove(object) {
+                    return Err(refused(format!("There is no object {object}.")));
+                }
+                self.follow();
+                self.with_gate(Gate::repeat);
+            }
         }
         Ok(())
+    }
+
+    /// Marks an object in the frame of a time, and shows it there.
+    fn mark(&mut self, object: Option<u8>, time: f64, place: Place) -> Result<(), Problem> {
+        let absent = || Problem::new("There is no picture yet.", "Wait for the first one.");
+        let time = objects::time_of(time).ok_or_else(|| {
+            Problem::new("That is no time of a picture.", "Use the time that its head has.")
+        })?;
+        let graph = self.graph.as_ref().ok_or_else(absent)?;
+        let size = graph.follower.size()?;
+        let is_there = self.state.paused && graph.follower.is_at(time);
+        if !is_there && !self.state.seekable {
+            let what = "The picture has gone on, and this source does not go back.";
+            return Err(Problem::new(what, "Pause, then mark the object."));
+        }
+        let end = self.state.duration.map(|end| (end * 1e9) as u64);
+        if !is_there && end.is_some_and(|end| time.nseconds() > end) {
+            return Err(Problem::new(
+                "The source ends before that time.",
+                "Use the time of a picture of it.",
+            ));
+        }
+        self.marked = Some(self.marks.add(object, place, Moment { size, time })?);
+        self.state.problem = None;
+        self.follow();
+        if is_there {
+            self.with_gate(Gate::repeat);
+        } else {
+            self.wanted.position = Some(time);
+        }
+        Ok(())
+    }
+
+    /// Tells whoever has marked something in which no object was found. A new object is not kept then.
+    fn look_for_marked(&mut self) {
+        let found = self.marked.and_then(|id| Some((id, self.graph.as_ref()?.follower.is_found(id)?)));
+        let Some((id, is_found)) = found else { return };
+        self.marked = None;
+        if is_found {
+            return;
+        }
+        self.state.problem = Some(Problem::new(
+            "No object was found there.",
+            "Draw a box closely around a thing, or click into it.",
+        ));
+        if self.marks.count(id) == 1 {
+            self.marks.remove(id);
+            self.follow();
+        }
+    }
+
+    /// Gives the marks to whoever needs them.
+    fn follow(&mut self) {
+        self.state.objects = self.marks.list();
+        if let Some(graph) = &self.graph {
+            graph.follower.set(&self.marks);
+        }
     }
 
     fn settings(&self) -> [Vec<Property>; 2] {
