@@ -58,6 +58,34 @@ try {
   await page.waitForTimeout(500);
   await shot("abstraction");
 
+  // Three objects, a while after they were marked.
+  await page.uncheck("#beside");
+  await send({ do: "apply", side: "a", values: { superpixels: 1000 } });
+  await framed(page, (studio) => studio.state.values[0].superpixels === 1000);
+  await page.keyboard.press("1");
+  await page.keyboard.press("o");
+  await send({ do: "seek", to: 0 });
+  await framed(page, (studio) => studio.frame.time === 0);
+  for (const [x, y, width, height] of [[230, 250, 305, 315], [780, 260, 400, 180], [1150, 120, 1, 1]]) {
+    const before = await page.evaluate(() => window.studio.state.objects.length);
+    await page.mouse.move(...await place(x, y));
+    await page.mouse.down();
+    await page.mouse.move(...await place(x + width - 1, y + height - 1));
+    await page.mouse.up();
+    await framed(page, (studio, before) => studio.frame.sides[0].objects.length > before, before);
+  }
+  await page.mouse.move(5, 5);
+  await page.keyboard.press("o");
+  await send({ do: "pause", on: false });
+  await framed(page, (studio) => studio.frame.time > 0.5 && studio.frame.time < 1);
+  await send({ do: "pause", on: true });
+  // Without the ring around what the keyboard is on.
+  await page.evaluate(() => document.activeElement.blur());
+  await page.waitForTimeout(700);
+  await shot("objects");
+  await page.click("#objects-clear");
+  await page.click("#tab-tune");
+
   await page.keyboard.press("3");
   await page.check("#edges");
   await page.emulateMedia({ colorScheme: "light" });

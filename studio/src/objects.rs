@@ -258,7 +258,7 @@ fn covers((start, duration): Span, time: gst::ClockTime) -> bool {
 #[derive(Default)]
 struct State {
     marks: Marks,
-    /// Marks that the element has heard in this run.
+    /// Marks that the element has heard with the last frame.
     given: Marks,
     /// The element's ids of objects.
     known: BTreeMap<u8, u32>,
@@ -331,13 +331,12 @@ impl Follower {
         state.marks = marks.clone();
         state.asked = None;
         state.missing.clear();
-        let State { known, given, seen, .. } = &mut *state;
+        let State { known, seen, .. } = &mut *state;
         seen.retain(|object| marks.has(*object));
         known.retain(|object, id| {
             let stays = marks.has(*object);
             if !stays {
                 self.element.emit_by_name::<bool>("remove-object", &[&*id]);
-                given.remove(*object);
             }
             stays
         });
@@ -389,7 +388,7 @@ impl State {
         // The element ends its objects there, too.
         if matches!(event.type_(), gst::EventType::FlushStop | gst::EventType::Segment | gst::EventType::Caps)
         {
-            self.given = Marks::default();
+            self.given.0.clear();
             self.known.clear();
             self.seen.clear();
             self.missing.clear();
@@ -404,15 +403,13 @@ impl State {
             self.size = Some([meta.width(), meta.height()]);
             self.is_fit = meta.motion().is_ok_and(|motion| !motion.is_empty());
         }
+        self.given.0.clear();
         let Some(span) = self.last.filter(|_| self.is_fit) else { return };
+        // A paused picture comes again and again: without its marks objects would go on into it as into a next frame.
         for mark in self.marks.0.iter().filter(|mark| covers(span, mark.time)) {
-            if self.given.0.contains(mark) && self.seen.contains(&mark.object) {
-                continue;
-            }
             if let Some(id) = give(element, mark, self.known.get(&mark.object).copied()) {
                 self.known.insert(mark.object, id);
             }
-            self.given.0.retain(|own| own.object != mark.object || own.time != mark.time);
             self.given.0.push(mark.clone());
         }
     }
