@@ -10,6 +10,7 @@ use gst::subclass::prelude::*;
 use gst_base::subclass::prelude::*;
 
 use super::background::{Background, Drawing};
+use super::given_mask::GivenMask;
 use super::requests::{Place, Requests, boxes};
 use super::state::{Change, KIND, State, Wishes};
 use super::{ObjectsOnMissing, ObjectsOverlay};
@@ -190,6 +191,16 @@ impl ObjectImpl for SuperpixelObjects {
                         let is_inside = args[4].get::<bool>().ok()?;
                         let mut requests = element.imp().requests.lock().unwrap();
                         Some(requests.add_point(id, point, is_inside).to_value())
+                    })
+                    .build(),
+                glib::subclass::Signal::builder("add-mask")
+                    .param_types([uint, gst::Sample::static_type()])
+                    .return_type::<u32>()
+                    .action()
+                    .class_handler(move |args| {
+                        let (element, id) = (of(args)?, args[1].get::<u32>().ok()?);
+                        let sample = args[2].get::<Option<gst::Sample>>().ok()?;
+                        Some(element.imp().add_mask(id, sample.as_ref()).to_value())
                     })
                     .build(),
                 glib::subclass::Signal::builder("update-object")
@@ -401,6 +412,19 @@ impl SuperpixelObjects {
                 gst::LibraryError::Settings,
                 ("objects keeps its value: {reason}")
             ),
+        }
+    }
+
+    /// The id of the object that a mask is of; 0 where it is refused.
+    fn add_mask(&self, id: u32, sample: Option<&gst::Sample>) -> u32 {
+        let mask =
+            sample.ok_or_else(|| "there is no sample".to_owned()).and_then(|sample| GivenMask::of(sample));
+        match mask {
+            Ok(mask) => self.requests.lock().unwrap().add_mask(id, mask),
+            Err(reason) => {
+                gst::element_imp_warning!(self, gst::LibraryError::Settings, ("A mask is refused: {reason}"));
+                0
+            }
         }
     }
 

@@ -7,7 +7,7 @@
  * Follows objects through a stream that `superpixel` has segmented: boxes become the regions of an object, which is found again on
  * every frame until it is lost. Boxes come from detectors in front of the element, as regions of interest or as objects of GStreamer's
  * analytics metadata, on any frame; or from an application, by #GstSuperpixelObjects:objects and the signals
- * #GstSuperpixelObjects::add-object, #GstSuperpixelObjects::add-point, #GstSuperpixelObjects::update-object and
+ * #GstSuperpixelObjects::add-object, #GstSuperpixelObjects::add-point, #GstSuperpixelObjects::add-mask, #GstSuperpixelObjects::update-object and
  * #GstSuperpixelObjects::remove-object.
  *
  * Each object is attached as a region of interest of type `superpixel-object`, the object of each region as the field `objects` of
@@ -33,6 +33,7 @@ use gst::prelude::*;
 
 mod background;
 mod blur;
+mod given_mask;
 mod imp;
 mod requests;
 mod state;

@@ -1,26 +1,32 @@
 // SPDX-License-Identifier: MPL-2.0
 //! Requests of an application, which wait for the next frame.
 
+use super::given_mask::GivenMask;
 pub(super) use crate::mask::Place;
 use crate::mask::parse_place;
 
 /// Most requests that wait.
 const MOST_WAITING: usize = 4096;
+/// Most masks that wait, which are as large as frames.
+const MOST_MASKS: usize = 64;
 
 /// A request about one object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Request {
     /// The object is in a box.
     Box { id: u32, place: Place },
     /// A pixel is in the object, or is not.
     Point { id: u32, x: i64, y: i64, is_inside: bool },
+    /// The object is in a mask.
+    Mask { id: u32, mask: GivenMask },
     /// The object ends.
     Remove { id: u32 },
 }
 
 impl Request {
     pub(super) fn id(&self) -> u32 {
-        let (Self::Box { id, .. } | Self::Point { id, .. } | Self::Remove { id }) = self;
+        let (Self::Box { id, .. } | Self::Point { id, .. } | Self::Mask { id, .. } | Self::Remove { id }) =
+            self;
         *id
     }
 }
@@ -69,6 +75,18 @@ impl Requests {
         }
         let id = if id == 0 { self.next_id() } else { id };
         self.waiting.push(Request::Point { id, x, y, is_inside });
+        id
+    }
+
+    /// Says what an object covers, a new one where the id is 0. Returns its id; 0 if no such object is known, or if too many requests or
+    /// masks wait.
+    pub(super) fn add_mask(&mut self, id: u32, mask: GivenMask) -> u32 {
+        let masks = self.waiting.iter().filter(|request| matches!(request, Request::Mask { .. })).count();
+        if masks >= MOST_MASKS || !self.has_room() || id != 0 && !self.is_known(id) {
+            return 0;
+        }
+        let id = if id == 0 { self.next_id() } else { id };
+        self.waiting.push(Request::Mask { id, mask });
         id
     }
 

@@ -102,8 +102,10 @@ enum Target {
 /// Evidence of a frame.
 struct Evident {
     target: Target,
-    /// A box; without one it consists of points.
+    /// A box; without one it consists of points, or it is a mask.
     bounds: Option<[i32; 4]>,
+    /// Pixels of each region in a mask; empty for others.
+    covered: Vec<u32>,
     inside: Vec<u32>,
     outside: Vec<u32>,
     detected: Option<Detected>,
@@ -111,11 +113,20 @@ struct Evident {
 
 impl Evident {
     fn of_box(target: Target, bounds: [i32; 4], detected: Option<Detected>) -> Self {
-        Self { target, bounds: Some(bounds), inside: Vec::new(), outside: Vec::new(), detected }
+        Self { bounds: Some(bounds), detected, ..Self::of_points(target) }
     }
 
     fn of_points(target: Target) -> Self {
-        Self { target, bounds: None, inside: Vec::new(), outside: Vec::new(), detected: None }
+        let (inside, outside, covered) = (Vec::new(), Vec::new(), Vec::new());
+        Self { target, bounds: None, covered, inside, outside, detected: None }
+    }
+
+    fn of_mask(target: Target, covered: Vec<u32>) -> Self {
+        Self { covered, ..Self::of_points(target) }
+    }
+
+    fn is_of_points(&self) -> bool {
+        self.bounds.is_none() && self.covered.is_empty()
     }
 
     /// Adds the label of a point. Of two points in one region the later counts.
@@ -132,6 +143,7 @@ impl Evident {
         };
         let evidence = match self.bounds {
             Some(bounds) => Evidence::Box(bounds),
+            None if !self.covered.is_empty() => Evidence::Mask(&self.covered),
             None => Evidence::Seeds { inside: &self.inside, outside: &self.outside },
         };
         Detection { object, evidence }
@@ -227,7 +239,8 @@ impl State {
         evident: &mut Vec<Evident>,
     ) -> Result<(), String> {
         self.labels.clear();
-        if self.waiting.iter().any(|request| matches!(request, Request::Point { .. })) {
+        if self.waiting.iter().any(|request| matches!(request, Request::Point { .. } | Request::Mask { .. }))
+        {
             let labels = &mut self.labels;
             let add = |row: &[u8]| labels.extend(row.as_chunks().0.iter().map(|l| u16::from_le_bytes(*l)));
             meta.for_each_row(add).map_err(|error| error.to_string())?;
@@ -249,10 +262,19 @@ impl State {
                     }
                     Err(reason) => self.refused.push(reason),
                 },
+                Request::Mask { mask, .. } => {
+                    let covered = mask.counts(&self.labels, geometry, self.regions.len());
+                    if covered.iter().any(|&count| count > 0) {
+                        let target = self.target(id, known, evident);
+                        evident.push(Evident::of_mask(target, covered));
+                    } else {
+                        self.refused.push("a mask has no pixel of a region".to_owned());
+                    }
+                }
                 Request::Point { x, y, is_inside, .. } => match self.label_at(x, y, geometry) {
                     Some(label) => {
                         let target = self.target(id, known, evident);
-                        let same = |one: &Evident| one.target == target && one.bounds.is_none();
+                        let same = |one: &Evident| one.target == target && one.is_of_points();
                         let at = evident.iter().position(same).unwrap_or_else(|| {
                             evident.push(Evident::of_points(target));
                             evident.len() - 1
@@ -263,7 +285,7 @@ impl State {
                 },
             }
         }
-        let is_whole = |one: &Evident| one.bounds.is_some() || !one.inside.is_empty();
+        let is_whole = |one: &Evident| !one.is_of_points() || !one.inside.is_empty();
         if !evident.iter().all(is_whole) {
             self.refused.push("points of an object have to have one inside of it".to_owned());
         }

@@ -239,6 +239,46 @@ fn an_application_says_where_objects_are() {
     assert_eq!(chain.stat("refused"), 0);
 }
 
+/// A mask in GRAY8.
+fn mask_sample(width: u32, height: u32, inside: impl Fn(u32, u32) -> bool) -> gst::Sample {
+    let stride = width.next_multiple_of(4) as usize;
+    let mut bytes = vec![0; stride * height as usize];
+    for (y, row) in bytes.chunks_mut(stride).enumerate() {
+        (0..width).for_each(|x| row[x as usize] = if inside(x, y as u32) { 3 } else { 0 });
+    }
+    let buffer = gst::Buffer::from_mut_slice(bytes);
+    gst::Sample::builder().buffer(&buffer).caps(&caps("GRAY8", width, height)).build()
+}
+
+#[test]
+fn a_mask_says_what_an_object_covers() {
+    let mut chain = Chain::new(&[]);
+    assert!(rois(&chain.red(0, false)).is_empty());
+    let add = |chain: &Chain, id: u32, mask: &gst::Sample| {
+        chain.element.emit_by_name::<u32>("add-mask", &[&id, mask])
+    };
+    // As large as the frame, then a quarter of it.
+    let id = add(&chain, 0, &mask_sample(WIDTH, HEIGHT, |x, y| is_in(square(0, 1), x, y)));
+    assert_eq!(id, 1);
+    assert!(jaccard(&chain.red(1, false), id, square(0, 1)) >= 0.9);
+    let small = mask_sample(WIDTH / 4, HEIGHT / 4, |x, y| is_in(square(0, 2), 4 * x + 2, 4 * y + 2));
+    assert_eq!((add(&chain, id, &small), add(&chain, 7, &small)), (id, 0));
+    assert!(jaccard(&chain.red(2, false), id, square(0, 2)) >= 0.9);
+    assert!(jaccard(&chain.red(3, false), id, square(0, 3)) >= 0.9, "it is followed");
+    // Refused at the border, or where the frame is: the stream goes on.
+    let other = gst::Sample::builder().buffer(&gst::Buffer::new()).caps(&caps("RGB", 8, 8)).build();
+    let short =
+        gst::Sample::builder().buffer(&gst::Buffer::with_size(9).unwrap()).caps(&caps("GRAY8", 8, 8)).build();
+    for bad in [other, short, gst::Sample::builder().build()] {
+        assert_eq!(add(&chain, 0, &bad), 0);
+    }
+    assert_ne!(add(&chain, 0, &mask_sample(5, 5, |_, _| false)), 0);
+    let many = (0..80).filter(|_| add(&chain, id, &small) == 0).count();
+    assert_eq!(many, 80 - 63);
+    chain.red(4, false);
+    assert_eq!(chain.stat("refused"), 1);
+}
+
 #[test]
 fn without_detections_a_frame_is_what_it_was() {
     let mut chain = Chain::new(&[("overlay", "background")]);
