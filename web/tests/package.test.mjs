@@ -13,6 +13,13 @@ const sp = await import(pathToFileURL(join(process.env.SUPERPIXEL_WEB, "node.js"
 const folder = mkdtempSync(join(tmpdir(), "superpixels-"));
 after(() => rmSync(folder, { recursive: true }));
 
+test("an engine without SIMD is told so", () => {
+  const module = JSON.stringify(pathToFileURL(join(process.env.SUPERPIXEL_WEB, "node.js")).href);
+  const code = `WebAssembly.validate = () => false; import(${module}).then(() => console.log("loaded"), (error) => console.log(error.message));`;
+  const said = execFileSync(process.execPath, ["-e", code], { encoding: "utf8" });
+  assert.match(said, /^superpixels needs SIMD of WebAssembly, which this engine lacks: Chromium 91/);
+});
+
 // FNV-1a of numbers in 32 bits.
 function hash(arrays) {
   let hash = 2166136261;
