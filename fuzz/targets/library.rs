@@ -79,7 +79,7 @@ fn with_padding(buffer: &Buffer, padding: usize) -> Buffer {
         planes.push(bytes);
         strides.push(stride);
     }
-    Buffer { info, planes, strides, mask: buffer.mask.clone() }
+    Buffer { info, planes, strides, mask: buffer.mask.clone(), prior: buffer.prior.clone() }
 }
 
 /// An engine with the strides that it is given.
@@ -201,8 +201,10 @@ fn sequence(u: &mut Unstructured<'_>) -> Result<()> {
             check::drawn(&buffer, &one);
             let planes = two;
             let tight = with_padding(&Buffer { planes, ..other }, 0);
-            let same =
-                with_padding(&Buffer { info, planes: one, strides: buffer.strides.clone(), mask: None }, 0);
+            let same = with_padding(
+                &Buffer { info, planes: one, strides: buffer.strides.clone(), mask: None, prior: None },
+                0,
+            );
             assert!(tight.planes == same.planes, "threads or strides change what is drawn");
         }
     }
