@@ -2,6 +2,7 @@
 //! Writes the whole source as one file, a video or an archive of drawings or objects; one at a time, into a file that has no name: nobody
 //! else opens it, no link leads away from it, and it is gone with the studio, however that ends.
 
+mod archive;
 mod objects;
 mod svg;
 mod video;

@@ -13,7 +13,6 @@
 use std::fs::File;
 use std::io::{BufWriter, Seek, Write, copy};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 
 use gst::prelude::*;
 use gstsuperpixel::meta::SuperpixelMeta;
@@ -22,12 +21,11 @@ use serde_json::{Value as Json, json};
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
+use super::archive::{self, Archive, Failure};
 use super::create;
 use crate::objects::{Followed, Follower, MOST_OBJECTS, Marks, Object};
 use crate::problem::Problem;
 use crate::properties;
-
-type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Elements that follow `marks` on the metadata of `superpixel` and write what they find into `file`, with the suffix of its name. What
 /// waits is on the disk of `folder`.
@@ -49,7 +47,7 @@ pub fn writer(
     let follower = Follower::new(marks.clone(), || {})?;
     follower.element().set_property_from_str("on-missing", "error");
     let objects = follower.element().clone();
-    let archive = Archive {
+    let archive = Masks {
         zip: ZipWriter::new(file.try_clone().map_err(Problem::internal)?),
         follower,
         about: json!({ "source": source, "objects": marks.json() }),
@@ -57,31 +55,7 @@ pub fn writer(
         annotations: Spool::new(folder)?,
         frames: Spool::new(folder)?,
     };
-    // Finishing consumes it, so it is taken out at the end of the stream.
-    let archive = Arc::new(Mutex::new(Some(archive)));
-    let ending = archive.clone();
-    let add = move |sink: &gst_app::AppSink| {
-        let sample = sink.pull_sample().map_err(|_| gst::FlowError::Eos)?;
-        match archive.lock().unwrap().as_mut().map_or(Ok(()), |archive| archive.add(&sample)) {
-            Ok(()) => Ok(gst::FlowSuccess::Ok),
-            Err(failure) => {
-                fail(sink, &failure);
-                Err(gst::FlowError::Error)
-            }
-        }
-    };
-    let end = move |sink: &gst_app::AppSink| {
-        if let Some(Err(failure)) = ending.lock().unwrap().take().map(Archive::finish) {
-            fail(sink, &failure);
-        }
-    };
-    let callbacks = gst_app::AppSinkCallbacks::builder().new_sample(add).eos(end).build();
-    let sink = gst_app::AppSink::builder().sync(false).max_buffers(1).callbacks(callbacks).build();
-    Ok((vec![objects, sink.upcast()], "zip"))
-}
-
-fn fail(sink: &gst_app::AppSink, failure: &Failure) {
-    gst::element_error!(sink, gst::ResourceError::Write, ("Objects cannot be written: {failure}."));
+    Ok((vec![objects, archive::sink(archive, None)], "zip"))
 }
 
 /// Entries of a list in JSON that wait on disk.
@@ -110,7 +84,7 @@ impl Spool {
     }
 }
 
-struct Archive {
+struct Masks {
     zip: ZipWriter<File>,
     follower: Follower,
     about: Json,
@@ -119,7 +93,9 @@ struct Archive {
     frames: Spool,
 }
 
-impl Archive {
+impl Archive for Masks {
+    const CONTENT: &str = "Objects";
+
     /// Adds a frame.
     fn add(&mut self, sample: &gst::Sample) -> Result<(), Failure> {
         let buffer = sample.buffer().ok_or("a frame without a picture")?;

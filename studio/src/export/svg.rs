@@ -6,7 +6,6 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::sync::{Arc, Mutex};
 
 use gst::prelude::*;
 use gst_video::prelude::*;
@@ -17,11 +16,10 @@ use gstsuperpixel::vectors::{Drawing, OUTSIDE, Outlines, SEAM, Style, TOLERANCE}
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
+use super::archive::{self, Archive, Failure};
 use crate::problem::Problem;
 use crate::properties::{self, ABSTRACTION};
 use crate::source::make;
-
-type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Elements that write drawings of the metadata of `superpixel` into `file`, with the suffix of its name. Stops that element
 /// from drawing, since its pixels are not used.
@@ -36,42 +34,19 @@ pub fn writer(
         let smoothness: f32 = superpixel.property("outline-smoothness");
         labels.set_property("outline-smoothness", smoothness);
     }
-    let archive = Archive { zip: ZipWriter::new(file.try_clone().map_err(Problem::internal)?), frames: 0 };
-    // Finishing consumes it, so it is taken out at the end of the stream.
-    let archive = Arc::new(Mutex::new(Some(archive)));
-    let ending = archive.clone();
-    let add = move |sink: &gst_app::AppSink| {
-        let sample = sink.pull_sample().map_err(|_| gst::FlowError::Eos)?;
-        match archive.lock().unwrap().as_mut().map_or(Ok(()), |archive| archive.add(&sample)) {
-            Ok(()) => Ok(gst::FlowSuccess::Ok),
-            Err(failure) => {
-                fail(sink, &failure);
-                Err(gst::FlowError::Error)
-            }
-        }
-    };
-    let end = move |sink: &gst_app::AppSink| {
-        if let Some(Err(failure)) = ending.lock().unwrap().take().map(|archive| archive.zip.finish()) {
-            fail(sink, &failure.into());
-        }
-    };
-    let callbacks = gst_app::AppSinkCallbacks::builder().new_sample(add).eos(end).build();
+    let archive = Drawings { zip: ZipWriter::new(file.try_clone().map_err(Problem::internal)?), frames: 0 };
     let caps = gst_video::VideoCapsBuilder::new().format(gst_video::VideoFormat::Gray16Le).build();
-    let sink =
-        gst_app::AppSink::builder().sync(false).max_buffers(1).caps(&caps).callbacks(callbacks).build();
-    Ok((vec![labels, sink.upcast()], "zip"))
+    Ok((vec![labels, archive::sink(archive, Some(&caps))], "zip"))
 }
 
-fn fail(sink: &gst_app::AppSink, failure: &Failure) {
-    gst::element_error!(sink, gst::ResourceError::Write, ("A drawing cannot be written: {failure}."));
-}
-
-struct Archive {
+struct Drawings {
     zip: ZipWriter<File>,
     frames: u64,
 }
 
-impl Archive {
+impl Archive for Drawings {
+    const CONTENT: &str = "A drawing";
+
     /// Adds the drawing of a label map.
     fn add(&mut self, sample: &gst::Sample) -> Result<(), Failure> {
         let (buffer, caps) = sample.buffer().zip(sample.caps()).ok_or("a frame without a picture")?;
@@ -83,6 +58,11 @@ impl Archive {
         self.zip.start_file(format!("frame-{:06}.svg", self.frames), options)?;
         self.zip.write_all(text.as_bytes())?;
         self.frames += 1;
+        Ok(())
+    }
+
+    fn finish(self) -> Result<(), Failure> {
+        self.zip.finish()?;
         Ok(())
     }
 }
