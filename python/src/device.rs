@@ -138,12 +138,9 @@ impl<'py> Call<'py> {
             )));
         }
         let axes = mask.shape.len() - 2;
-        let layout = mask.rows(axes).and_then(|stride| {
-            let (rows, row) = (one[0], one[1]);
-            let bytes = stride.checked_mul(rows - 1)?.checked_add(row)?;
-            let apart = if axes == 0 { 0 } else { mask.planes(bytes)? };
-            Some((u32::try_from(stride).ok()?, apart as u64))
-        });
+        let layout = mask
+            .row_and_plane(axes)
+            .and_then(|(stride, apart)| Some((u32::try_from(stride).ok()?, apart as u64)));
         let (stride, apart) = layout.ok_or_else(|| {
             PyValueError::new_err(
                 "the items of a row of mask must be together and rows must go down; pass mask.contiguous() of torch, \
@@ -176,14 +173,12 @@ impl<'py> Call<'py> {
             )));
         };
         let item = prior.dtype.bytes();
-        let layout = prior.rows(axes).filter(|stride| stride.is_multiple_of(item)).and_then(|stride| {
-            let (rows, row) = (geometry.height() as usize, geometry.width() as usize * item);
-            let bytes = stride.checked_mul(rows - 1)?.checked_add(row)?;
-            let apart = if axes == 0 { 0 } else { prior.planes(bytes)? };
-            let is_whole = prior.address.is_multiple_of(item as u64) && apart.is_multiple_of(item);
-            let stride = u32::try_from(stride / item).ok().filter(|_| is_whole)?;
-            Some((stride, apart as u64))
-        });
+        let is_whole = |bytes: &[usize]| {
+            prior.address.is_multiple_of(item as u64) && bytes.iter().all(|bytes| bytes.is_multiple_of(item))
+        };
+        let layout = prior.row_and_plane(axes).filter(|&(stride, apart)| is_whole(&[stride, apart]));
+        let layout =
+            layout.and_then(|(stride, apart)| Some((u32::try_from(stride / item).ok()?, apart as u64)));
         let (stride, apart) = layout.ok_or_else(|| {
             PyValueError::new_err(
                 "the items of a row of prior must be together and rows must go down; pass prior.contiguous() of torch, \
@@ -220,12 +215,7 @@ impl<'py> Call<'py> {
             return Err(PyValueError::new_err("out is read-only"));
         }
         let axes = usize::from(self.images.is_batch);
-        let layout = out.rows(axes).and_then(|stride| {
-            let (rows, row) = (shape[axes], shape[axes + 1] * self.kind.bytes());
-            let bytes = stride.checked_mul(rows - 1)?.checked_add(row)?;
-            Some((stride, if axes == 0 { 0 } else { out.planes(bytes)? }))
-        });
-        let (stride, apart) = layout.ok_or_else(|| {
+        let (stride, apart) = out.row_and_plane(axes).ok_or_else(|| {
             PyValueError::new_err(
                 "the labels of a row of out must be together and rows must go down; pass a new array",
             )

@@ -268,6 +268,14 @@ impl<'py> Foreign<'py> {
         }
     }
 
+    /// Bytes from row to row of planes as [`Self::rows`] takes them, and from one plane of a batch to the next: 0 for one plane.
+    pub fn row_and_plane(&self, axes: usize) -> Option<(usize, usize)> {
+        let stride = self.rows(axes)?;
+        let row = self.shape[axes + 1].checked_mul(self.dtype.bytes())?;
+        let bytes = stride.checked_mul(self.shape[axes].checked_sub(1)?)?.checked_add(row)?;
+        Some((stride, if axes == 0 { 0 } else { self.planes(bytes)? }))
+    }
+
     /// First byte and the one behind the last.
     pub fn span(&self) -> PyResult<Range<u64>> {
         let address = i128::from(self.address);
