@@ -47,7 +47,7 @@ struct Parts {
   u32 *slots;  // in shared memory: the areas of the tile, a slot each
   u32 width, left, top, right, bottom;
   static const u32 SLOTS = 2 * TILE * TILE;
-  // Names no slot: no area that may be in one has this number.
+  // Key of a free slot, so that the area of this number has none: its tag has SLOTS in place of one.
   static const u32 FREE = 0xffffffffu;
 
   __device__ __forceinline__ size_t at(u32 y) const { return (size_t)min(top + y, bottom) * width + min(left + lane_id(), right); }

@@ -44,11 +44,11 @@ impl DevicePrior {
     }
 
     fn row(self) -> usize {
-        (self.bytes * self.geometry.width) as usize
+        self.bytes as usize * self.geometry.width as usize
     }
 
     fn rows(self) -> Rows {
-        Rows { address: self.address, stride: (self.bytes * self.stride) as usize }
+        Rows { address: self.address, stride: self.bytes as usize * self.stride as usize }
     }
 }
 
