@@ -434,12 +434,12 @@ struct MergeArgs {
   u32 ratio;  // C squared, in 1/256
   u32 limit;  // largest squared distance that is merged across
   u32 mutual;
-  u32 unused;
+  u32 price;  // that a border of two areas of a prior adds to the squared distance; 0: it is never crossed
 };
 ABI(MergeArgs, ratio, 0);
 ABI(MergeArgs, limit, 4);
 ABI(MergeArgs, mutual, 8);
-ABI(MergeArgs, unused, 12);
+ABI(MergeArgs, price, 12);
 ABI_SIZE(MergeArgs, 16);
 
 // Device memory of the stage: one entry for each label that connectivity gave.
@@ -633,6 +633,8 @@ struct HierarchyArgs {
   u32 until;           // rounds go on while as many regions or more can be left: as many as are wanted, or one where all are listed
   // Whether merges across the areas of a prior follow those within, and whether the wanted number counts for more than areas.
   u32 joins_areas, crosses;
+  u32 price;  // that a border of two areas adds to each of its differences; 0: pairs across are kept apart
+  u32 unused;
 };
 ABI(HierarchyArgs, width, 0);
 ABI(HierarchyArgs, height, 4);
@@ -646,7 +648,9 @@ ABI(HierarchyArgs, position_shift, 40);
 ABI(HierarchyArgs, until, 44);
 ABI(HierarchyArgs, joins_areas, 48);
 ABI(HierarchyArgs, crosses, 52);
-ABI_SIZE(HierarchyArgs, 56);
+ABI(HierarchyArgs, price, 56);
+ABI(HierarchyArgs, unused, 60);
+ABI_SIZE(HierarchyArgs, 64);
 
 // What the pixels of a region add up to. Those of a region that has joined another stay as they were.
 struct __align__(16) HierarchySums {

@@ -43,11 +43,17 @@ KERNEL __launch_bounds__(MERGE_THREADS)
   }
 }
 
-// Adds a pair to the first table, or to that of pairs across areas, if there are any.
+// Where pairs of a frame go.
+struct FirstTable {
+  u32 mask, price;
+};
+
+// Adds a pair to the first table or, if it lies across areas whose borders have no price, to that of such pairs.
 template <bool HAS_AREAS>
-__device__ __forceinline__ void add_first(const Hierarchy &h, u32 mask, u32 key, u32 length, u32 contrast) {
+__device__ __forceinline__ void add_first(const Hierarchy &h, FirstTable first, u32 key, u32 length, u32 contrast) {
   const bool across = HAS_AREAS && h.prior[key >> 16] != h.prior[key & 0xffffu];
-  add_pair(across ? pairs_across(h) : pairs_of(h, 0), mask, key, {length, 0, contrast});
+  const u64 more = across ? (u64)first.price * length : 0;
+  add_pair(across && !first.price ? pairs_across(h) : pairs_of(h, 0), first.mask, key, {length, 0, contrast + more});
 }
 
 // Pairs of a tile are added up in shared memory. A pair that finds no slot after so many goes to the table of the frame at once.
@@ -63,7 +69,7 @@ static_assert(TILE * TILE * (TILE - 1) < 1 << 16, "sums of positions in a tile")
 
 // Adds a piece of boundary between two labels that differ.
 template <bool HAS_AREAS>
-__device__ __forceinline__ void touch(TouchingShared &shared, const Hierarchy &h, u32 mask, u32 a, u32 b, u32 length, u32 contrast) {
+__device__ __forceinline__ void touch(TouchingShared &shared, const Hierarchy &h, FirstTable first, u32 a, u32 b, u32 length, u32 contrast) {
   const u32 key = pair_key(a, b);
   u32 slot = key * 0x9e3779b1u >> 7 & (TILE_SLOTS - 1);
   for (u32 probe = 0; probe < TILE_PROBES; probe++, slot = (slot + 1) & (TILE_SLOTS - 1)) {
@@ -73,7 +79,7 @@ __device__ __forceinline__ void touch(TouchingShared &shared, const Hierarchy &h
     atomicAdd(&shared.contrasts[slot], contrast);
     return;
   }
-  add_first<HAS_AREAS>(h, mask, key, length, contrast);
+  add_first<HAS_AREAS>(h, first, key, length, contrast);
 }
 
 // A piece of boundary that a lane follows down a column.
@@ -136,7 +142,7 @@ __device__ __forceinline__ void add_positions(TouchingShared &shared, const Touc
 
 // Pairs of 4-neighbors whose labels differ: to the right down the columns, then below along the rows, a piece at once.
 template <bool HAS_AREAS>
-__device__ __forceinline__ void add_touching(TouchingShared &shared, const Hierarchy &h, u32 mask, const TouchingPixels &own) {
+__device__ __forceinline__ void add_touching(TouchingShared &shared, const Hierarchy &h, FirstTable first, const TouchingPixels &own) {
   const u32 lane = lane_id();
   Piece piece = {0, 0, 0, 0};
 #pragma unroll
@@ -150,12 +156,12 @@ __device__ __forceinline__ void add_touching(TouchingShared &shared, const Hiera
     }
     if (beside == here || max(beside, here) == NO_LABEL) continue;
     if (piece.length && (piece.a != here || piece.b != beside)) {
-      touch<HAS_AREAS>(shared, h, mask, piece.a, piece.b, piece.length, piece.contrast);
+      touch<HAS_AREAS>(shared, h, first, piece.a, piece.b, piece.length, piece.contrast);
       piece.length = piece.contrast = 0;
     }
     piece = {here, beside, piece.length + 1, piece.contrast + feature_difference(own.feature[i], feature)};
   }
-  if (piece.length) touch<HAS_AREAS>(shared, h, mask, piece.a, piece.b, piece.length, piece.contrast);
+  if (piece.length) touch<HAS_AREAS>(shared, h, first, piece.a, piece.b, piece.length, piece.contrast);
 #pragma unroll
   for (u32 i = 0; i < 4; i++) {
     const u32 here = own.label[i], below = own.label[i + 1];
@@ -165,7 +171,7 @@ __device__ __forceinline__ void add_touching(TouchingShared &shared, const Hiera
     const u32 starts = __ballot_sync(FULL_WARP, lane == 0 || before != pair), start = run_start(starts, lane);
     const u32 contrast = run_sum<32>(feature_difference(own.feature[i], own.feature[i + 1]), start);
     const bool ends = lane == 31 || starts >> (lane + 1) & 1;
-    if (ends && touches) touch<HAS_AREAS>(shared, h, mask, here, below, lane + 1 - start, contrast);
+    if (ends && touches) touch<HAS_AREAS>(shared, h, first, here, below, lane + 1 - start, contrast);
   }
 }
 
@@ -184,13 +190,13 @@ __device__ __forceinline__ void measure(const Components &c, const u16 *componen
     shared.lengths[i] = shared.contrasts[i] = 0;
   }
   for (u32 i = threadIdx.x; i < total; i += TILE_THREADS) shared.positions[i] = shared.pixels[i] = 0;
-  const u32 mask = slots_for(args, h.counts[SUPERPIXELS]) - 1;
+  const FirstTable table = {slots_for(args, h.counts[SUPERPIXELS]) - 1, args.price};
   __syncthreads();
   add_positions(shared, own, row);
-  add_touching<HAS_AREAS>(shared, h, mask, own);
+  add_touching<HAS_AREAS>(shared, h, table, own);
   __syncthreads();
   for (u32 i = threadIdx.x; i < TILE_SLOTS; i += TILE_THREADS) {
-    if (shared.keys[i] != NO_PAIR) add_first<HAS_AREAS>(h, mask, shared.keys[i], shared.lengths[i], shared.contrasts[i]);
+    if (shared.keys[i] != NO_PAIR) add_first<HAS_AREAS>(h, table, shared.keys[i], shared.lengths[i], shared.contrasts[i]);
   }
   for (u32 i = threadIdx.x; i < total; i += TILE_THREADS) {
     const u32 label = component_label[first + i];
@@ -216,7 +222,7 @@ KERNEL __launch_bounds__(TILE_THREADS)
   measure<false>(c, component_label, features, h, args);
 }
 
-// The kernel above where frames have priors: pairs of two areas go to a table of their own.
+// The kernel above where frames have priors: pairs of two areas go to a table of their own, or cost more.
 KERNEL __launch_bounds__(TILE_THREADS)
     hierarchy_measure_areas(Components c, const u16 *__restrict__ component_label, const u32 *__restrict__ features, Hierarchy h,
                             HierarchyArgs args, Batch batch) {

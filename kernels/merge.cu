@@ -15,6 +15,14 @@ struct LabelSets : PlainOrder {
   __device__ __forceinline__ bool link(Node a, Node b) const { return atomicCAS(&up[a.at], a.at, b.at) == a.at; }
 };
 
+// Bit of a pair's second end: regions of two areas of a prior, which are further apart.
+#define HAS_PRICE (1u << 31)
+
+__device__ __forceinline__ u32 distance_of(const Merging &m, const MergeArgs &args, u32 a, u32 b, bool has_price) {
+  const u32 d = distance(m.mean[a], m.mean[b]), price = has_price ? args.price : 0;
+  return d + min(price, ~d);
+}
+
 // Gives a root its mean, and no neighbor yet, for the pass that begins.
 __device__ __forceinline__ void begin_pass(const Merging &m, u32 i, const ComponentSums &sums) {
   m.mean[i] = mean_of(sums.count, sums.color);
@@ -87,7 +95,8 @@ KERNEL __launch_bounds__(MERGE_THREADS) merge_again(Merging m, Batch batch) {
 // Out: pairs, by the one thread that has them; nearest, by atomic minima.
 // Race-free: nothing is joined here; `nearest` only falls, so that a stale value of it costs an atomic and changes nothing.
 KERNEL __launch_bounds__(MERGE_THREADS)
-    merge_nearest(Components c, Merging m, const u16 *__restrict__ component_label, const u32 *__restrict__ prior, u32 pass, Batch batch) {
+    merge_nearest(Components c, Merging m, const u16 *__restrict__ component_label, const u32 *__restrict__ prior, MergeArgs args, u32 pass,
+                  Batch batch) {
   after_last_kernel(c, batch);
   select_frame(batch, c, m, component_label);
   select_some(batch, prior);
@@ -95,14 +104,16 @@ KERNEL __launch_bounds__(MERGE_THREADS)
   const u32 edges = c.counters[EDGES];
   for (u32 i = FIRST; i < edges; i += ALL) {
     const uint2 edge = c.edges[i];
-    if (pass > 0 && edge.x == edge.y) continue;
+    const u32 second = pass == 0 ? edge.y : edge.y & ~HAS_PRICE;
+    if (pass > 0 && edge.x == second) continue;
     const u32 a = pass == 0 ? component_label[edge.x] : find_root(LabelSets(m), edge.x);
-    const u32 b = pass == 0 ? component_label[edge.y] : find_root(LabelSets(m), edge.y);
-    // Pixels outside of a mask touch no region, and regions of two areas do not join: such a pair gets equal ends.
-    const bool inside = max(a, b) != NO_LABEL && (pass > 0 || !prior || prior[a] == prior[b]);
-    c.edges[i] = make_uint2(a, inside ? b : a);
+    const u32 b = pass == 0 ? component_label[second] : find_root(LabelSets(m), second);
+    // Pixels outside of a mask touch no region, and regions of two areas may never join: such a pair gets equal ends.
+    bool inside = max(a, b) != NO_LABEL, has_price = pass > 0 && edge.y != second;
+    if (pass == 0 && prior && inside && prior[a] != prior[b]) inside = has_price = args.price > 0;
+    c.edges[i] = make_uint2(a, inside && a != b ? b | (has_price ? HAS_PRICE : 0) : a);
     if (a == b || !inside) continue;
-    const u32 d = distance(m.mean[a], m.mean[b]);
+    const u32 d = distance_of(m, args, a, b, has_price);
     if (d < load_relaxed(&m.nearest[a])) atomicMin(&m.nearest[a], d);
     if (d < load_relaxed(&m.nearest[b])) atomicMin(&m.nearest[b], d);
   }
@@ -120,12 +131,13 @@ KERNEL __launch_bounds__(MERGE_THREADS) merge_join(Components c, Merging m, Merg
   const u32 edges = c.counters[EDGES];
   for (u32 i = FIRST; i < edges; i += ALL) {
     const uint2 edge = c.edges[i];
-    if (edge.x == edge.y) continue;
-    const u32 d = distance(m.mean[edge.x], m.mean[edge.y]);
+    const u32 second = edge.y & ~HAS_PRICE;
+    if (edge.x == second) continue;
+    const u32 d = distance_of(m, args, edge.x, second, edge.y != second);
     const u64 scaled = 256 * (u64)d, ratio = args.ratio;
     // Regions of the two that agree: both have to where `mutual` is 1, else one.
-    const u32 sides = (scaled <= ratio * m.nearest[edge.x]) + (scaled <= ratio * m.nearest[edge.y]);
-    if (sides > args.mutual && d <= args.limit) unite(LabelSets(m), {edge.x}, {edge.y});
+    const u32 sides = (scaled <= ratio * m.nearest[edge.x]) + (scaled <= ratio * m.nearest[second]);
+    if (sides > args.mutual && d <= args.limit) unite(LabelSets(m), {edge.x}, {second});
   }
 }
 

@@ -5,6 +5,8 @@
 #include "batch.cuh"
 #include "components.cuh"
 
+#define NO_COMPONENT_OF_FRAME (~0u)
+
 // Label and area of no pixel.
 #define NO_VOTE (~0ull)
 
@@ -110,6 +112,59 @@ KERNEL __launch_bounds__(MASK_THREADS) prior_pairs(Components c, Batch batch) {
   for (u32 i = FIRST; i < edges; i += ALL) {
     const uint2 pair = c.edges[i];
     if (c.prior[c.sums[pair.x].key] != c.prior[c.sums[pair.y].key]) c.edges[i] = make_uint2(pair.x, pair.x);
+  }
+}
+
+// Empties the list of pairs, for `prior_touching`.
+// Grid: one block of MASK_THREADS, of which one works.
+// Out: the number of pairs.
+// Race-free: one thread.
+KERNEL __launch_bounds__(MASK_THREADS) prior_unlist(Components c, Batch batch) {
+  after_last_kernel(c, batch);
+  select_frame(batch, c);
+  if (is_absent(batch)) return;
+  if (threadIdx.x == 0) c.counters[EDGES] = 0;
+}
+
+// Appends the pairs of a warp's lanes that have one.
+__device__ __forceinline__ void append_pairs(const Components &c, bool has_one, u32 a, u32 b) {
+  const u32 some = __ballot_sync(FULL_WARP, has_one);
+  if (!some) return;
+  u32 first = 0;
+  if (lane_id() == 0) first = atomicAdd(&c.counters[EDGES], __popc(some));
+  first = __shfl_sync(FULL_WARP, first, 0);
+  if (has_one) c.edges[first + rank_among(some)] = make_uint2(a, b);
+}
+
+// Lists the pairs of components that touch, also across areas: merging may cross their borders at a price. Of a row, or a column in four
+// rows, a pair is listed once in succession.
+// Grid: tiles of 32 x 32 px; block: TILE_THREADS, a pixel in each of four rows a thread.
+// In: components of pixels and tiles; an empty list.
+// Out: pairs, at indices that a warp takes by one atomic addition: at most two a pixel.
+// Race-free: an index has one thread.
+KERNEL __launch_bounds__(TILE_THREADS) prior_touching(Components c, u32 width, u32 height, Batch batch) {
+  after_last_kernel(c, batch);
+  select_frame(batch, c);
+  if (is_absent(batch)) return;
+  const u32 x = blockIdx.x * TILE + lane_id(), top = blockIdx.y * TILE + threadIdx.x / 32 * 4;
+  const auto component = [&](u32 x, u32 y) {
+    if (x >= width || y >= height) return NO_COMPONENT_OF_FRAME;
+    return c.tile_first[y / TILE * gridDim.x + x / TILE] + c.local[(size_t)y * width + x];
+  };
+  u32 here = component(x, top), last = NO_COMPONENT_OF_FRAME, last_beside = NO_COMPONENT_OF_FRAME;
+#pragma unroll 1
+  for (u32 y = top; y < min(top + 4, height); y++) {
+    const u32 beside = component(x + 1, y), below = component(x, y + 1);
+    const u32 here_before = __shfl_up_sync(FULL_WARP, here, 1), below_before = __shfl_up_sync(FULL_WARP, below, 1);
+    const bool inside = here != NO_COMPONENT_OF_FRAME;
+    const bool across = inside && beside != NO_COMPONENT_OF_FRAME && beside != here && (last != here || last_beside != beside);
+    const bool down = inside && below != NO_COMPONENT_OF_FRAME && below != here &&
+                      (lane_id() == 0 || here_before != here || below_before != below);
+    append_pairs(c, across, here, beside);
+    append_pairs(c, down, here, below);
+    last = here;
+    last_beside = beside;
+    here = below;
   }
 }
 

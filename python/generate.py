@@ -165,6 +165,9 @@ Needs `connectivity`. It is where the image is, and on a device the lowest 32 bi
 prior_cuts : bool
     Superpixels end where the prior's areas do. False is for one that is coarser than the picture: superpixels keep their own outlines, each is \
 of the area that most of its pixels have, and `merge` and `n_regions` alone stay within areas.
+prior_price : float
+    `merge` and `n_regions` may join superpixels of two areas as if the colors where they touch were so much further apart, in Delta E (with \
+"rgb": code values), 0 to 300. 0 is never, but for `n_regions` below the number of areas.
 progress : bool or callable
     True shows a bar for the images of a batch or list, tqdm's where that is installed; a callable gets the number of images that are \
 done and of all, some times a second, on this thread. Ctrl-C and what it raises end the call between images; `out` keeps what is \
@@ -362,6 +365,7 @@ def function(algorithm: str) -> str:
         "mask: _np.ndarray | None = None",
         "prior: _np.ndarray | None = None",
         "prior_cuts: bool = True",
+        "prior_price: float = 0.0",
         "progress: bool | _Callable[[int, int], object] = False",
     ]
     if on_device:
@@ -391,7 +395,7 @@ def function(algorithm: str) -> str:
             f'        values = _with_others("{algorithm}", values, other)',
             "    return _native.segment(",
             f'        "{algorithm}", image, values, order, threads, start_label, out, mask{device},',
-            "        data_range, bands, channel_axis, progress, prior, prior_cuts,",
+            "        data_range, bands, channel_axis, progress, prior, prior_cuts, prior_price,",
             "    )  # fmt: skip",
         ]
     )
@@ -420,7 +424,7 @@ def types(algorithm: str) -> str:
         signature += [f"{one['name']}: {annotation(one)} = {default(one)}" for one in rest]
         signature.append('order: _Order = "rgb"')
         signature += [f"{name}: {kind} = None" for name, kind in READING]
-        signature += ["threads: int = 0", f"start_label: {start_label}", f"out: {out}", f"mask: {mask}", f"prior: {prior_of(image)}", "prior_cuts: bool = True"]
+        signature += ["threads: int = 0", f"start_label: {start_label}", f"out: {out}", f"mask: {mask}", f"prior: {prior_of(image)}", "prior_cuts: bool = True", "prior_price: float = 0.0"]
         signature.append("progress: bool | Callable[[int, int], object] = False")
         if on_device:
             signature += [f"stream: {stream}", "check: bool = False"]

@@ -65,6 +65,19 @@ const TEMPORAL: About = About::new(
     "Warm-start every frame from the previous one and keep track ids (track_id); off: independent frames, for pictures that \
      are no sequence",
 );
+/// What crossing a border of a prior costs; 0 is never.
+pub const PRIOR_PRICE: Range<f32> = Range {
+    about: About::new(
+        "prior-price",
+        "Price of a prior's border",
+        "Delta E",
+        "Merge across borders of the prior as if the colors there were so much further apart, in Delta E ({color-space=rgb}: code \
+         values; 0 = never, but for {regions} below the number of areas)",
+    ),
+    min: 0.0,
+    max: 300.0,
+    default: 0.0,
+};
 const STRETCH_GRAY16: About = About::new(
     "stretch-gray16",
     "Stretch GRAY16",
@@ -117,11 +130,14 @@ pub struct Params {
     pub masked: bool,
     /// Frames may have priors, see [`Frame::with_prior`](crate::image::Frame::with_prior): no region has pixels of two of its areas, but
     /// for an exact number of `regions` that is below the number of areas. Takes time and memory also for frames without one, whose
-    /// labels stay the same. Needs `connectivity`; on the CPU only.
+    /// labels stay the same. Needs `connectivity`.
     pub prior: bool,
     /// Regions end where areas of a prior do. Off, superpixels keep their outlines, each is of the area that most of its pixels have, and
     /// merging stays within areas: for priors that are coarser than the picture.
     pub prior_cuts: bool,
+    /// Regions of two areas of a prior may be merged at this price: their colors count as so much further apart where they touch, in
+    /// Delta E, in `rgb` in code values. 0 = never. A number of `superpixels` that is held does not cross at any price.
+    pub prior_price: f32,
     /// Gray of 16 bits: the codes that a frame uses become black to white before anything is compared, with `temporal` those that
     /// the last frames used. What is drawn and measured are the frame's own codes; only the table's `mean_lab` is stretched too. Off,
     /// because a picture may mean its codes; the element has it on.
@@ -146,6 +162,7 @@ impl Default for Params {
             masked: false,
             prior: false,
             prior_cuts: true,
+            prior_price: PRIOR_PRICE.default,
             stretch_gray16: false,
             algorithm: AlgorithmParams::Slic(algo::slic::Params::default()),
         }
@@ -189,6 +206,7 @@ impl Params {
     pub fn validate(&self) -> Result<()> {
         self.check_each()?;
         self.check_stages()?;
+        PRIOR_PRICE.check(self.prior_price)?;
         if self.hierarchy.regions > 0 && self.merge.ratio > 0.0 {
             return Err(Error::Param {
                 name: hierarchy::REGIONS.about.name,

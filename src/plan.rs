@@ -62,9 +62,13 @@ impl Plan {
         let raised_from = (in_cells && grid.step != wanted).then_some(wanted);
         let regions = most.unwrap_or(params.hierarchy.regions);
         let merging = hierarchy::Params { regions, ..params.hierarchy.clone() };
-        let hierarchy = hierarchy::Plan::new(&merging, params.algorithm.color_space(), frame.geometry)
-            .map(|own| hierarchy::Plan { crosses: most.is_none(), ..own });
-        Ok(Self { raised_from, hierarchy, ..Self::on_grid(params, frame, grid) })
+        let plan = Self::on_grid(params, frame, grid);
+        let hierarchy = hierarchy::Plan::new(&merging, plan.color_space, frame.geometry);
+        let hierarchy = match most {
+            None => hierarchy.map(|own| own.with_price(params.prior_price, plan.color_space)),
+            Some(_) => hierarchy.map(|own| hierarchy::Plan { crosses: false, ..own }),
+        };
+        Ok(Self { raised_from, hierarchy, ..plan })
     }
 
     /// The grid step that is asked for, whether or not labels can name all its cells, and the most regions where their number is held.
@@ -100,7 +104,7 @@ impl Plan {
             }),
             connectivity: params.connectivity,
             min_region: ((f64::from(params.min_region) * side * side) as u32).max(1),
-            merge: merge::Plan::new(&params.merge, params.algorithm.color_space()),
+            merge: merge::Plan::new(&params.merge, params.prior_price, params.algorithm.color_space()),
             hierarchy: hierarchy::Plan::new(&params.hierarchy, params.algorithm.color_space(), geometry),
             refine: refine::Plan::new(&params.refine, params.algorithm.color_space()),
             masked,

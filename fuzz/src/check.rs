@@ -86,8 +86,9 @@ pub fn regions(
         area[usize::from(label)] += 1;
     }
     assert!(area.iter().all(|&area| area > 0), "a label is not used");
-    // An exact number may need regions of several areas.
-    if let Some(areas) = areas.filter(|_| params.prior_cuts && params.hierarchy.regions == 0) {
+    // An exact number may need regions of several areas, and a price lets merging cross.
+    let may_cross = params.hierarchy.regions > 0 || params.merge.ratio > 0.0 && params.prior_price > 0.0;
+    if let Some(areas) = areas.filter(|_| params.prior_cuts && !may_cross) {
         within_areas(map, areas);
     }
     if params.connectivity {

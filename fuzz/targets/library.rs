@@ -144,9 +144,10 @@ struct Names {
 }
 
 /// Asks for priors, which cut or do not, where the other parameters allow them.
-fn expect_prior(params: &mut Params, prior: Option<bool>) {
+fn expect_prior(params: &mut Params, prior: Option<(bool, Option<u8>)>) {
     params.prior = prior.is_some() && params.connectivity;
-    params.prior_cuts = prior.unwrap_or(true);
+    let (cuts, price) = prior.unwrap_or((true, None));
+    (params.prior_cuts, params.prior_price) = (cuts, price.unwrap_or(0).into());
 }
 
 fn sequence(u: &mut Unstructured<'_>) -> Result<()> {

@@ -16,6 +16,7 @@ use crate::error::{Failure, exception};
 use crate::foreign::is_on_device;
 use crate::kept_engines;
 use crate::parameters;
+use crate::prior::PriorRule;
 use crate::reading::Reading;
 use crate::single::first_label;
 use crate::size::warn_of_size;
@@ -24,7 +25,7 @@ use crate::tables::Source;
 /// Labels of a batch on a device, and a dict of what belongs to them; see `segment_batch` in superpixels/_batch.py. `None` for images
 /// in the host's memory.
 #[pyfunction]
-#[pyo3(signature = (images, algorithm, values, order, mask, start_label, stream, check, data_range, bands, channel_axis, regions, neighbors, linear_light))]
+#[pyo3(signature = (images, algorithm, values, order, mask, prior, prior_cuts, prior_price, start_label, stream, check, data_range, bands, channel_axis, regions, neighbors, linear_light))]
 #[allow(clippy::too_many_arguments)]
 pub fn segment_batch<'py>(
     py: Python<'py>,
@@ -33,6 +34,9 @@ pub fn segment_batch<'py>(
     values: &Bound<'py, PyDict>,
     order: &str,
     mask: Option<&Bound<'py, PyAny>>,
+    prior: Option<&Bound<'py, PyAny>>,
+    prior_cuts: bool,
+    prior_price: f32,
     start_label: &Bound<'py, PyAny>,
     stream: Option<&Bound<'py, PyAny>>,
     check: bool,
@@ -50,9 +54,11 @@ pub fn segment_batch<'py>(
     parameters::change(&mut params, values)?;
     params = parameters::with_enough_superpixels(&params);
     (params.temporal, params.masked) = (false, mask.is_some());
+    let rule = PriorRule::new(prior_cuts, prior_price)?;
+    prior.is_some().then(|| rule.set(&mut params));
     let reading = Reading::new(order, data_range, bands, channel_axis)?;
     params.stretch_gray16 |= reading.range == DataRange::Stretched;
-    let arguments = device::Arguments { out: None, mask, prior: None, stream, check };
+    let arguments = device::Arguments { out: None, mask, prior, stream, check };
     let call = device::Call::new(images, arguments, &reading, first_label(start_label)?)?;
     let task = Task { together: true, ..call.task() };
     let (frames, geometry, ordinal) = (task.frames.len(), call.info().geometry, call.ordinal());

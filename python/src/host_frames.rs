@@ -12,13 +12,13 @@ use pyo3::prelude::*;
 use crate::arrays::Images;
 use crate::devices::{self, WorkDevice};
 use crate::engines;
-use crate::error::Failure;
+use crate::error::{Failure, exception};
 use crate::label_arrays::{LabelArray, is_uint32};
 use crate::library;
 use crate::mask::Masks;
 use crate::plane::Plane;
 use crate::pools::pool;
-use crate::prior::{Priors, with_prior};
+use crate::prior::{PriorRule, Priors, with_prior};
 use crate::state::State;
 use crate::watch::Watch;
 use crate::wide::{WideEngine, check_start};
@@ -29,8 +29,7 @@ pub struct HostFrames<'a, 'py> {
     pub images: Images<'py>,
     pub masks: Option<Masks>,
     pub priors: Option<Priors>,
-    /// True if they cut regions.
-    pub prior_cuts: bool,
+    pub prior_rule: PriorRule,
     pub out: Option<&'a Bound<'py, PyAny>>,
     /// The label of the first region.
     pub start: i32,
@@ -74,7 +73,7 @@ impl<'py> HostFrames<'_, 'py> {
             state.expect_masks();
         }
         if priors.is_some() {
-            state.expect_priors(self.prior_cuts);
+            state.expect_priors(self.prior_rule).map_err(exception)?;
         }
         let place = *state.place.get_or_insert(WorkDevice::Cpu);
         let cuda = match place {

@@ -23,6 +23,7 @@ use crate::memory;
 use crate::parameters;
 use crate::plane::Plane;
 use crate::pools::pool;
+use crate::prior::{PriorRule, Priors};
 use crate::reading::Reading;
 use crate::records::{MERGE, NEIGHBOR, REGION, records};
 use crate::single::{first_label, list_shape};
@@ -48,16 +49,30 @@ pub struct ImageSet {
     has_warned_of_size: AtomicBool,
 }
 
-/// An image of the caller, or some in one array, and the mask of each.
+/// An image of the caller, or some in one array, and the mask and the prior of each.
 struct Given<'py> {
     images: Images<'py>,
     masks: Vec<Masks>,
+    priors: Vec<Priors>,
+}
+
+/// The items that belong to argument `i`: its own, or all where that is a batch.
+fn items_of<'py>(
+    list: Option<&Bound<'py, PyList>>,
+    i: usize,
+    is_batch: bool,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    match list {
+        None => Ok(Vec::new()),
+        Some(list) if is_batch => Ok(list.iter().collect()),
+        Some(list) => Ok(vec![list.get_item(i)?]),
+    }
 }
 
 #[pymethods]
 impl ImageSet {
     #[new]
-    #[pyo3(signature = (algorithm, values, order, threads, start_label, regions, neighbors, linear_light, data_range, bands, channel_axis, is_masked, progress, all))]
+    #[pyo3(signature = (algorithm, values, order, threads, start_label, regions, neighbors, linear_light, data_range, bands, channel_axis, is_masked, has_prior, prior_cuts, prior_price, progress, all))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -73,6 +88,9 @@ impl ImageSet {
         bands: Option<&Bound<'_, PyAny>>,
         channel_axis: Option<&Bound<'_, PyAny>>,
         is_masked: bool,
+        has_prior: bool,
+        prior_cuts: bool,
+        prior_price: f32,
         progress: Option<&Bound<'_, PyAny>>,
         all: usize,
     ) -> PyResult<Self> {
@@ -81,6 +99,8 @@ impl ImageSet {
         params = parameters::with_enough_superpixels(&params);
         // Images of a set do not follow each other.
         (params.temporal, params.masked) = (false, is_masked);
+        let rule = PriorRule::new(prior_cuts, prior_price)?;
+        has_prior.then(|| rule.set(&mut params));
         let reading = Reading::new(order, data_range, bands, channel_axis)?;
         params.stretch_gray16 |= reading.range == DataRange::Stretched;
         let outputs = Outputs { table: regions, neighbors, mean_color: false, linear_light };
@@ -102,16 +122,18 @@ impl ImageSet {
         self.crew.threads()
     }
 
-    /// Segments images beside each other: those of a list, or the ones of a batch that is the only item, with a mask for each or none.
+    /// Segments images beside each other: those of a list, or the ones of a batch that is the only item, with a mask and a prior for
+    /// each or none.
     ///
     /// Gives a list with labels, number of regions, and the tables of each, and the error of the image behind these, or `None`. An
     /// error that no image is to blame for is raised.
-    #[pyo3(signature = (images, masks, is_batch))]
+    #[pyo3(signature = (images, masks, priors, is_batch))]
     fn segment<'py>(
         &self,
         py: Python<'py>,
         images: &Bound<'py, PyList>,
         masks: Option<&Bound<'py, PyList>>,
+        priors: Option<&Bound<'py, PyList>>,
         is_batch: bool,
     ) -> PyResult<(Bound<'py, PyList>, Option<PyErr>)> {
         if self.process != std::process::id() {
@@ -121,12 +143,8 @@ impl ImageSet {
         }
         let (mut given, mut refused) = (Vec::new(), None);
         for (i, image) in images.iter().enumerate() {
-            let masks = match masks {
-                Some(masks) if is_batch => masks.iter().collect(),
-                Some(masks) => vec![masks.get_item(i)?],
-                None => Vec::new(),
-            };
-            match self.take(py, &image, &masks, is_batch) {
+            let (masks, priors) = (items_of(masks, i, is_batch)?, items_of(priors, i, is_batch)?);
+            match self.take(py, &image, [&masks, &priors], is_batch) {
                 Ok(one) => given.push(one),
                 Err(error) => {
                     refused = Some(error);
@@ -175,12 +193,12 @@ impl ImageSet {
         Ok(images)
     }
 
-    /// Looks at images and their masks before they are segmented.
+    /// Looks at images, their masks and priors before they are segmented.
     fn take<'py>(
         &self,
         py: Python<'py>,
         image: &Bound<'py, PyAny>,
-        masks: &[Bound<'py, PyAny>],
+        [masks, priors]: [&[Bound<'py, PyAny>]; 2],
         is_batch: bool,
     ) -> PyResult<Given<'py>> {
         let images = self.read(image, is_batch)?;
@@ -198,7 +216,11 @@ impl ImageSet {
         if masks.iter().any(|mask| mask.count() > 1) {
             return Err(PyValueError::new_err("the mask of an image must be of shape (H, W)"));
         }
-        Ok(Given { images, masks })
+        let priors = priors.iter().map(|prior| Priors::new(prior, &images)).collect::<PyResult<Vec<_>>>()?;
+        if priors.iter().any(|prior| prior.count() > 1) {
+            return Err(PyValueError::new_err("the prior of an image must be of shape (h, w)"));
+        }
+        Ok(Given { images, masks, priors })
     }
 
     /// What is found of each image up to the first that fails, and its error.
@@ -226,16 +248,15 @@ impl ImageSet {
             }
         }
         let each = given.iter().zip(&sources).flat_map(|(given, sources)| {
-            sources.iter().enumerate().map(move |(i, source)| (given, given.masks.get(i), source))
+            sources.iter().enumerate().map(move |(i, source)| (given, i, source))
         });
-        for (index, (((given, mask, source), array), found)) in
-            each.zip(&mut arrays).zip(&mut found).enumerate()
+        for (index, (((given, i, source), array), found)) in each.zip(&mut arrays).zip(&mut found).enumerate()
         {
             jobs.push(Job {
                 index,
                 source,
-                mask: mask.map(|mask| mask.plane(0)),
-                prior: None,
+                mask: given.masks.get(i).map(|mask| mask.plane(0)),
+                prior: given.priors.get(i).map(|prior| (prior, 0)),
                 plane: plane(array.as_slice_mut()?),
                 stride: given.images.info().geometry.width() as usize,
                 found: Some(found),

@@ -2,6 +2,7 @@
 //! Arrays of integers as priors, which say what areas no region leaves.
 
 use gstsuperpixel::image::{Frame, Geometry, Prior, PriorSamples};
+use gstsuperpixel::params::{PRIOR_PRICE, Params};
 use numpy::{PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -10,6 +11,38 @@ use crate::arrays::{Images, as_numpy, is_host_array, refuse_masked};
 use crate::error::exception;
 use crate::foreign::is_on_device;
 use crate::memory;
+
+/// How the priors of a call count.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PriorRule {
+    /// True if superpixels end where areas do.
+    cuts: bool,
+    /// What merging across their borders costs; 0 is never.
+    price: f32,
+}
+
+impl PriorRule {
+    /// Checks the price.
+    pub fn new(cuts: bool, price: f32) -> PyResult<Self> {
+        PRIOR_PRICE.check(price).map_err(exception)?;
+        Ok(Self { cuts, price })
+    }
+
+    /// Asks for priors that count so.
+    pub fn set(self, params: &mut Params) {
+        (params.prior, params.prior_cuts, params.prior_price) = (true, self.cuts, self.price);
+    }
+
+    /// Returns true if an engine for `params` can take up this rule without starting anew.
+    pub fn follows(self, params: &Params) -> bool {
+        params.prior && params.prior_cuts == self.cuts
+    }
+
+    /// Returns true if that is the price already.
+    pub fn costs_the_same(self, params: &Params) -> bool {
+        params.prior_price.to_bits() == self.price.to_bits()
+    }
+}
 
 const DTYPE: &str = "prior must be an array of integers or bool";
 
@@ -74,6 +107,11 @@ impl Priors {
         Ok(Self { samples, geometry })
     }
 
+    /// Number of priors.
+    pub fn count(&self) -> usize {
+        self.samples.len() / self.geometry.pixels()
+    }
+
     /// The frame of image `i` with its prior.
     ///
     /// # Errors
@@ -81,7 +119,7 @@ impl Priors {
     /// As [`Prior::new`]; the shape has been checked.
     pub fn on<'a>(&'a self, frame: Frame<'a>, i: usize) -> gstsuperpixel::error::Result<Frame<'a>> {
         let pixels = self.geometry.pixels();
-        let first = i % (self.samples.len() / pixels).max(1) * pixels;
+        let first = i % self.count().max(1) * pixels;
         let samples = PriorSamples::U32(&self.samples[first..][..pixels]);
         Ok(frame.with_prior(Prior::new(samples, self.geometry, self.geometry.width() as usize)?))
     }

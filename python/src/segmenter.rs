@@ -25,7 +25,7 @@ use crate::mask::Masks;
 use crate::memory;
 use crate::parameters;
 use crate::pools::pool;
-use crate::prior::Priors;
+use crate::prior::{PriorRule, Priors};
 use crate::reading::Reading;
 use crate::records::{EVENT, MERGE, MOTION, NEIGHBOR, REGION, records};
 use crate::single::{first_label, refuse_wide_prior};
@@ -136,7 +136,7 @@ impl Segmenter {
         state: &mut State,
         frame: &Bound<'py, PyAny>,
         arguments: Arguments<'_, 'py>,
-        (start, prior_cuts): (i32, bool),
+        (start, prior_rule): (i32, PriorRule),
     ) -> PyResult<Bound<'py, PyAny>> {
         let call = Call::new(frame, arguments, &self.reading, start)?;
         state.settle(call.ordinal())?;
@@ -149,7 +149,7 @@ impl Segmenter {
             state.expect_masks();
         }
         if call.has_prior() {
-            state.expect_priors(prior_cuts);
+            state.expect_priors(prior_rule).map_err(exception)?;
         }
         let (task, outputs) = (call.task(), self.outputs);
         let mut memory = None;
@@ -303,6 +303,8 @@ impl Segmenter {
     ///     is where the frame is.
     /// prior_cuts : bool
     ///     Regions end where the prior's areas do; False where it is coarse: see `slic`.
+    /// prior_price : float
+    ///     What merging across borders of the prior costs, in Delta E; 0 is never, but for `n_regions`: see `slic`.
     ///
     /// Returns
     /// -------
@@ -324,8 +326,8 @@ impl Segmenter {
     ///     where this Segmenter works. Frames of a clip before such a float have been segmented.
     /// RuntimeError
     ///     Another thread uses this Segmenter, it is of a parent process, or the device fails.
-    #[pyo3(signature = (frame, out = None, mask = None, stream = None, *, start_label = None, check = false, progress = None, prior = None, prior_cuts = true),
-        text_signature = "($self, frame, out=None, mask=None, stream=None, *, start_label=0, check=False, progress=False, prior=None, prior_cuts=True)")]
+    #[pyo3(signature = (frame, out = None, mask = None, stream = None, *, start_label = None, check = false, progress = None, prior = None, prior_cuts = true, prior_price = 0.0),
+        text_signature = "($self, frame, out=None, mask=None, stream=None, *, start_label=0, check=False, progress=False, prior=None, prior_cuts=True, prior_price=0.0)")]
     #[allow(clippy::too_many_arguments)]
     fn segment<'py>(
         &self,
@@ -339,13 +341,15 @@ impl Segmenter {
         progress: Option<&Bound<'py, PyAny>>,
         prior: Option<&Bound<'py, PyAny>>,
         prior_cuts: bool,
+        prior_price: f32,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut guard = self.lock()?;
+        let prior_rule = PriorRule::new(prior_cuts, prior_price)?;
         let start = start_label.map_or(Ok(0), first_label)?;
         if is_on_device(frame)? {
             let arguments = Arguments { out, mask, prior, stream, check };
             let watch = Watch::new(py, progress, 1)?;
-            let labels = self.segment_on_device(py, &mut guard, frame, arguments, (start, prior_cuts))?;
+            let labels = self.segment_on_device(py, &mut guard, frame, arguments, (start, prior_rule))?;
             watch.end(py)?;
             return Ok(labels);
         }
@@ -367,7 +371,7 @@ impl Segmenter {
             watch: Watch::new(py, progress, images.count().0)?,
             masks: mask.map(|mask| Masks::new(mask, &images)).transpose()?,
             priors: prior.map(|prior| Priors::new(prior, &images)).transpose()?,
-            prior_cuts,
+            prior_rule,
             images,
         };
         call.segment(py, &mut guard)

@@ -27,7 +27,7 @@ use crate::memory;
 use crate::parameters;
 use crate::plane::Plane;
 use crate::pools::pool;
-use crate::prior::Priors;
+use crate::prior::{PriorRule, Priors};
 use crate::reading::Reading;
 use crate::size::warn_of_size;
 use crate::watch::Watch;
@@ -47,7 +47,7 @@ struct Call {
 /// one less than `start_label`.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)]
-#[pyo3(signature = (algorithm, image, values, order, threads, start_label, out, mask, stream = None, check = false, data_range = None, bands = None, channel_axis = None, progress = None, prior = None, prior_cuts = true))]
+#[pyo3(signature = (algorithm, image, values, order, threads, start_label, out, mask, stream = None, check = false, data_range = None, bands = None, channel_axis = None, progress = None, prior = None, prior_cuts = true, prior_price = 0.0))]
 pub fn segment<'py>(
     py: Python<'py>,
     algorithm: &Bound<'py, PyAny>,
@@ -66,6 +66,7 @@ pub fn segment<'py>(
     progress: Option<&Bound<'py, PyAny>>,
     prior: Option<&Bound<'py, PyAny>>,
     prior_cuts: bool,
+    prior_price: f32,
 ) -> PyResult<Bound<'py, PyAny>> {
     let mut params = parameters::params(parameters::algorithm(algorithm)?);
     parameters::change(&mut params, values)?;
@@ -76,7 +77,9 @@ pub fn segment<'py>(
     let reading = Reading::new(order, data_range, bands, channel_axis)?;
     params.stretch_gray16 |= reading.range == DataRange::Stretched;
     let threads = parameters::threads(threads)?;
-    (params.masked, params.prior, params.prior_cuts) = (mask.is_some(), prior.is_some(), prior_cuts);
+    params.masked = mask.is_some();
+    let rule = PriorRule::new(prior_cuts, prior_price)?;
+    prior.is_some().then(|| rule.set(&mut params));
     let arguments = device::Arguments { out, mask, prior, stream, check };
     let on_device = |image: &_, is_of_list: bool| {
         let call = device::Call::new(image, arguments, &reading, start)?;

@@ -18,6 +18,7 @@ use crate::devices::WorkDevice;
 use crate::engines::{self, SegmenterEngine};
 use crate::library::Library;
 use crate::parameters::with_enough_superpixels;
+use crate::prior::PriorRule;
 use crate::size;
 use crate::tables::Source;
 use crate::wide::WideEngine;
@@ -137,11 +138,19 @@ impl State {
         }
     }
 
-    /// Makes the next engine one for frames with priors, which cut regions or not.
-    pub fn expect_priors(&mut self, cuts: bool) {
-        if !self.params.prior || self.params.prior_cuts != cuts {
-            (self.params.prior, self.params.prior_cuts, self.is_outdated) = (true, cuts, true);
+    /// Makes the next engine one for frames with priors, or this one of another price.
+    pub fn expect_priors(&mut self, rule: PriorRule) -> Result<()> {
+        if !rule.follows(&self.params) {
+            rule.set(&mut self.params);
+            self.is_outdated = true;
+            return Ok(());
         }
+        if rule.costs_the_same(&self.params) {
+            return Ok(());
+        }
+        let mut params = self.params.clone();
+        rule.set(&mut params);
+        self.change(params)
     }
 
     /// Drops the engine and remembers the next identity.

@@ -160,6 +160,9 @@ def segment_batch(
     algorithm: _Algorithm = "slic",
     *,
     mask: Any = None,
+    prior: Any = None,
+    prior_cuts: bool = True,
+    prior_price: float = 0.0,
     start_label: int = 0,
     order: _Order = "rgb",
     data_range: tuple[float, float] | Literal["image", "stretch"] | None = None,
@@ -185,6 +188,12 @@ def segment_batch(
         The algorithm; "snic" takes pictures in the host's memory.
     mask : array of bool or uint8 where the images are, shape (H, W) or (N, H, W), optional
         Segment only pixels where it is not 0.
+    prior : array of integers where the images are, shape (h, w) or (N, h, w), optional
+        Label maps from elsewhere, of any size, whose areas no region leaves: one for all pictures, or one for each; see `slic`.
+    prior_cuts : bool
+        Superpixels end where the prior's areas do, as for `slic`.
+    prior_price : float
+        What merging across borders of the prior costs, as for `slic`; 0 is never.
     start_label : int
         The lowest label.
     order : {"rgb", "bgr"}
@@ -242,15 +251,18 @@ def segment_batch(
         raise ValueError(f"chunk must be the number of pictures to segment at once, from 1 on; got {chunk}")
     images = _stacked(images)
 
-    def on_device(some: Any, mask: Any) -> RegionBatch[_ArrayT] | None:
+    shared: dict[str, Any] = {
+        "prior_cuts": prior_cuts, "prior_price": prior_price, "start_label": start_label, "order": order, "data_range": data_range,
+        "bands": bands, "channel_axis": channel_axis, "regions": regions, "neighbors": neighbors, "linear_light": linear_light,
+    }  # fmt: skip
+
+    def on_device(some: Any, mask: Any, prior: Any) -> RegionBatch[_ArrayT] | None:
         found = _native.segment_batch(
-            some, algorithm, dict(parameters), order=order, mask=mask, start_label=start_label, stream=stream, check=check,
-            data_range=data_range, bands=bands, channel_axis=channel_axis, regions=regions, neighbors=neighbors,
-            linear_light=linear_light,
-        )  # fmt: skip
+            some, algorithm, dict(parameters), mask=mask, prior=prior, stream=stream, check=check, **shared
+        )
         return None if found is None else RegionBatch(*found)
 
-    parts = _parts(images, mask, chunk)
+    parts = _parts(images, mask, prior, chunk)
     if len(parts) > 1 and stream is not None:
         raise ValueError("chunk is for the current stream of torch or CuPy; leave stream out")
     first = on_device(*parts[0])
@@ -263,11 +275,8 @@ def segment_batch(
     # Its overloads tell labels apart, which are all made int32 here.
     each: Any = _segment_images
     pictures: list[SegmentedImage[Any]] = list(
-        each(
-            images, algorithm, mask=mask, start_label=start_label, order=order, data_range=data_range, bands=bands,
-            channel_axis=channel_axis, regions=regions, neighbors=neighbors, linear_light=linear_light, **parameters,
-        )
-    )  # fmt: skip
+        each(images, algorithm, mask=mask, prior=prior, **shared, **parameters)
+    )
     return _joined(pictures, cast("_ArrayT", images), regions, neighbors)
 
 
@@ -293,17 +302,20 @@ def _stacked(images: Any) -> Any:
     return library[0].stack(images)
 
 
-def _parts(images: Any, mask: Any, chunk: int | None) -> list[tuple[Any, Any]]:
-    """Images and masks in parts of so many."""
+def _parts(images: Any, mask: Any, prior: Any, chunk: int | None) -> list[tuple[Any, Any, Any]]:
+    """Images, masks and priors in parts of so many."""
     shape: tuple[int, ...] = getattr(images, "shape", ())
     # Pictures in the host's memory are segmented one by one anyway.
     if chunk is None or len(shape) != 4 or shape[0] <= chunk or not _is_on_device(images):
-        return [(images, mask)]
+        return [(images, mask, prior)]
     if _library(images) is None:
         raise TypeError("chunk is for arrays of torch and CuPy; make one of theirs with from_dlpack")
-    each = getattr(mask, "ndim", 0) == 3
     spans = [slice(first, first + chunk) for first in range(0, shape[0], chunk)]
-    return [(images[span], mask[span] if each else mask) for span in spans]
+
+    def part(array: Any, span: slice) -> Any:
+        return array[span] if getattr(array, "ndim", 0) == 3 else array
+
+    return [(images[span], part(mask, span), part(prior, span)) for span in spans]
 
 
 def _is_on_device(images: Any) -> bool:

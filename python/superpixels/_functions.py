@@ -97,6 +97,7 @@ def slic(
     mask: _np.ndarray | None = None,
     prior: _np.ndarray | None = None,
     prior_cuts: bool = True,
+    prior_price: float = 0.0,
     progress: bool | _Callable[[int, int], object] = False,
     stream: object = None,
     check: bool = False,
@@ -198,6 +199,9 @@ def slic(
     prior_cuts : bool
         Superpixels end where the prior's areas do. False is for one that is coarser than the picture: superpixels keep their
         own outlines, each is of the area that most of its pixels have, and `merge` and `n_regions` alone stay within areas.
+    prior_price : float
+        `merge` and `n_regions` may join superpixels of two areas as if the colors where they touch were so much further apart,
+        in Delta E (with "rgb": code values), 0 to 300. 0 is never, but for `n_regions` below the number of areas.
     progress : bool or callable
         True shows a bar for the images of a batch or list, tqdm's where that is installed; a callable gets the number of images
         that are done and of all, some times a second, on this thread. Ctrl-C and what it raises end the call between images;
@@ -272,7 +276,7 @@ def slic(
         values = _with_others("slic", values, other)
     return _native.segment(
         "slic", image, values, order, threads, start_label, out, mask, stream, check,
-        data_range, bands, channel_axis, progress, prior, prior_cuts,
+        data_range, bands, channel_axis, progress, prior, prior_cuts, prior_price,
     )  # fmt: skip
 
 
@@ -304,6 +308,7 @@ def lsc(
     mask: _np.ndarray | None = None,
     prior: _np.ndarray | None = None,
     prior_cuts: bool = True,
+    prior_price: float = 0.0,
     progress: bool | _Callable[[int, int], object] = False,
     stream: object = None,
     check: bool = False,
@@ -399,6 +404,9 @@ def lsc(
     prior_cuts : bool
         Superpixels end where the prior's areas do. False is for one that is coarser than the picture: superpixels keep their
         own outlines, each is of the area that most of its pixels have, and `merge` and `n_regions` alone stay within areas.
+    prior_price : float
+        `merge` and `n_regions` may join superpixels of two areas as if the colors where they touch were so much further apart,
+        in Delta E (with "rgb": code values), 0 to 300. 0 is never, but for `n_regions` below the number of areas.
     progress : bool or callable
         True shows a bar for the images of a batch or list, tqdm's where that is installed; a callable gets the number of images
         that are done and of all, some times a second, on this thread. Ctrl-C and what it raises end the call between images;
@@ -468,7 +476,7 @@ def lsc(
         values = _with_others("lsc", values, other)
     return _native.segment(
         "lsc", image, values, order, threads, start_label, out, mask, stream, check,
-        data_range, bands, channel_axis, progress, prior, prior_cuts,
+        data_range, bands, channel_axis, progress, prior, prior_cuts, prior_price,
     )  # fmt: skip
 
 
@@ -500,6 +508,7 @@ def quickshift(
     mask: _np.ndarray | None = None,
     prior: _np.ndarray | None = None,
     prior_cuts: bool = True,
+    prior_price: float = 0.0,
     progress: bool | _Callable[[int, int], object] = False,
     stream: object = None,
     check: bool = False,
@@ -593,6 +602,9 @@ def quickshift(
     prior_cuts : bool
         Superpixels end where the prior's areas do. False is for one that is coarser than the picture: superpixels keep their
         own outlines, each is of the area that most of its pixels have, and `merge` and `n_regions` alone stay within areas.
+    prior_price : float
+        `merge` and `n_regions` may join superpixels of two areas as if the colors where they touch were so much further apart,
+        in Delta E (with "rgb": code values), 0 to 300. 0 is never, but for `n_regions` below the number of areas.
     progress : bool or callable
         True shows a bar for the images of a batch or list, tqdm's where that is installed; a callable gets the number of images
         that are done and of all, some times a second, on this thread. Ctrl-C and what it raises end the call between images;
@@ -663,7 +675,7 @@ def quickshift(
         values = _with_others("quickshift", values, other)
     return _native.segment(
         "quickshift", image, values, order, threads, start_label, out, mask, stream, check,
-        data_range, bands, channel_axis, progress, prior, prior_cuts,
+        data_range, bands, channel_axis, progress, prior, prior_cuts, prior_price,
     )  # fmt: skip
 
 
@@ -695,6 +707,7 @@ def snic(
     mask: _np.ndarray | None = None,
     prior: _np.ndarray | None = None,
     prior_cuts: bool = True,
+    prior_price: float = 0.0,
     progress: bool | _Callable[[int, int], object] = False,
     **other: object,
 ) -> _np.ndarray | list[_np.ndarray]:
@@ -789,6 +802,9 @@ def snic(
     prior_cuts : bool
         Superpixels end where the prior's areas do. False is for one that is coarser than the picture: superpixels keep their
         own outlines, each is of the area that most of its pixels have, and `merge` and `n_regions` alone stay within areas.
+    prior_price : float
+        `merge` and `n_regions` may join superpixels of two areas as if the colors where they touch were so much further apart,
+        in Delta E (with "rgb": code values), 0 to 300. 0 is never, but for `n_regions` below the number of areas.
     progress : bool or callable
         True shows a bar for the images of a batch or list, tqdm's where that is installed; a callable gets the number of images
         that are done and of all, some times a second, on this thread. Ctrl-C and what it raises end the call between images;
@@ -853,5 +869,5 @@ def snic(
         values = _with_others("snic", values, other)
     return _native.segment(
         "snic", image, values, order, threads, start_label, out, mask, None, False,
-        data_range, bands, channel_axis, progress, prior, prior_cuts,
+        data_range, bands, channel_axis, progress, prior, prior_cuts, prior_price,
     )  # fmt: skip

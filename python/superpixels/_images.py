@@ -117,6 +117,9 @@ def segment_images(
     algorithm: _Algorithm = "slic",
     *,
     mask: Any = None,
+    prior: Any = None,
+    prior_cuts: bool = True,
+    prior_price: float = 0.0,
     start_label: int = 0,
     order: _Order = "rgb",
     data_range: tuple[float, float] | Literal["image", "stretch"] | None = None,
@@ -141,6 +144,12 @@ def segment_images(
         The algorithm.
     mask : ndarray of bool or uint8, shape (H, W) or (N, H, W), or iterable of such of shape (H, W), optional
         Segment only pixels where it is not 0: one for all pictures, or one for each.
+    prior : ndarray of integers, shape (h, w) or (N, h, w), or iterable of such of shape (h, w), optional
+        Label maps from elsewhere, of any size, whose areas no region leaves: one for all pictures, or one for each; see `slic`.
+    prior_cuts : bool
+        Superpixels end where the prior's areas do, as for `slic`.
+    prior_price : float
+        What merging across borders of the prior costs, as for `slic`; 0 is never.
     start_label : int
         The lowest label. With another than 0 labels are int32.
     order : {"rgb", "bgr"}
@@ -174,7 +183,7 @@ def segment_images(
     Raises
     ------
     TypeError, ValueError
-        A parameter, by the call. A picture or mask, by the generator at its turn: the text begins with ``image`` and its number
+        A parameter, by the call. A picture, mask or prior, by the generator at its turn: the text begins with ``image`` and its number
         from 0, and the pictures before it have been given.
 
     See Also
@@ -206,20 +215,20 @@ def segment_images(
     """
     if parameters.get("temporal"):
         raise ValueError("temporal is for frames of a video: segment_video or a Segmenter takes them")
-    pictures = _Pictures(images, mask, channel_axis)
+    pictures = _Pictures(images, mask, prior, channel_axis)
     settings: dict[str, Any] = {
         "order": order, "threads": threads, "regions": regions, "neighbors": neighbors, "linear_light": linear_light,
         "data_range": data_range, "bands": bands, "channel_axis": channel_axis,
     }  # fmt: skip
     # It looks at all parameters, whoever segments.
     work: Any = _native.ImageSet(
-        algorithm, dict(parameters), start_label=start_label, is_masked=mask is not None, progress=progress,
-        all=pictures.count or 0, **settings,
+        algorithm, dict(parameters), start_label=start_label, is_masked=mask is not None, has_prior=prior is not None,
+        prior_cuts=prior_cuts, prior_price=prior_price, progress=progress, all=pictures.count or 0, **settings,
     )  # fmt: skip
     if device is None or str(device) == "cpu":
         return _results(work, pictures.parts(work.threads), pictures.is_batch)
     segmenter = _native.Segmenter(algorithm, device=device, **settings, **parameters)
-    one_by_one = _OneByOne(work, segmenter, start_label)
+    one_by_one = _OneByOne(work, segmenter, start_label=start_label, prior_cuts=prior_cuts, prior_price=prior_price)
     return _results(one_by_one, pictures.parts(1, at_most=1), pictures.is_batch)
 
 
@@ -227,7 +236,7 @@ def _results(work: Any, parts: Iterator[Part], is_batch: bool) -> Generator[Segm
     """The pictures of each part, then what stands behind them."""
     index = 0
     for part in parts:
-        found, error = work.segment(part.given, part.masks, is_batch)
+        found, error = work.segment(part.given, part.masks, part.priors, is_batch)
         for image, one in zip(part.images, found):
             yield SegmentedImage(index, image, *one)
             index += 1

@@ -192,6 +192,9 @@ def segment_batch(
     values: Mapping[str, object],
     order: str,
     mask: object,
+    prior: object,
+    prior_cuts: bool,
+    prior_price: float,
     start_label: int,
     stream: object,
     check: bool,
@@ -249,6 +252,7 @@ def segment(
     progress: object = None,
     prior: object = None,
     prior_cuts: bool = True,
+    prior_price: float = 0.0,
 ) -> object: ...
 
 # Callers have the types: `_images.pyi`.
@@ -268,13 +272,16 @@ class ImageSet:
         bands: object,
         channel_axis: object,
         is_masked: bool,
+        has_prior: bool,
+        prior_cuts: bool,
+        prior_price: float,
         progress: object,
         all: int,
     ) -> Self: ...
     @property
     def threads(self) -> int: ...
     def segment(
-        self, images: list[Any], masks: list[Any] | None, is_batch: bool
+        self, images: list[Any], masks: list[Any] | None, priors: list[Any] | None, is_batch: bool
     ) -> tuple[list[Any], Exception | None]: ...
     def check(self, image: object, is_batch: bool) -> None: ...
     def note(self) -> None: ...
@@ -356,6 +363,7 @@ class Segmenter(Generic[_ArrayT]):
         progress: bool | Callable[[int, int], object] = False,
         prior: _Prior | None = None,
         prior_cuts: bool = True,
+        prior_price: float = 0.0,
     ) -> NDArray[np.uint16] | NDArray[np.uint32]: ...
     @overload
     def segment(
@@ -370,6 +378,7 @@ class Segmenter(Generic[_ArrayT]):
         progress: bool | Callable[[int, int], object] = False,
         prior: _Prior | None = None,
         prior_cuts: bool = True,
+        prior_price: float = 0.0,
     ) -> _MapT: ...
     @overload
     def segment(
@@ -384,6 +393,7 @@ class Segmenter(Generic[_ArrayT]):
         progress: bool | Callable[[int, int], object] = False,
         prior: _Prior | None = None,
         prior_cuts: bool = True,
+        prior_price: float = 0.0,
     ) -> NDArray[np.int32]: ...
     @overload
     def segment(
@@ -398,6 +408,7 @@ class Segmenter(Generic[_ArrayT]):
         progress: bool | Callable[[int, int], object] = False,
         prior: _Prior | None = None,
         prior_cuts: bool = True,
+        prior_price: float = 0.0,
     ) -> NDArray[np.int32]: ...
     @overload
     def segment(
@@ -412,6 +423,7 @@ class Segmenter(Generic[_ArrayT]):
         progress: bool | Callable[[int, int], object] = False,
         prior: _Prior | None = None,
         prior_cuts: bool = True,
+        prior_price: float = 0.0,
     ) -> NDArray[np.int32]: ...
     # In the host's memory; on a device where an annotation says so.
     @overload
@@ -427,6 +439,7 @@ class Segmenter(Generic[_ArrayT]):
         progress: bool | Callable[[int, int], object] = False,
         prior: _Prior | _OnDevice | None = None,
         prior_cuts: bool = True,
+        prior_price: float = 0.0,
     ) -> _OutT: ...
     @overload
     def segment(
@@ -441,6 +454,7 @@ class Segmenter(Generic[_ArrayT]):
         progress: bool | Callable[[int, int], object] = False,
         prior: _Prior | _OnDevice | None = None,
         prior_cuts: bool = True,
+        prior_price: float = 0.0,
     ) -> _TensorT: ...
     @overload
     def segment(
@@ -455,6 +469,7 @@ class Segmenter(Generic[_ArrayT]):
         progress: bool | Callable[[int, int], object] = False,
         prior: _Prior | _OnDevice | None = None,
         prior_cuts: bool = True,
+        prior_price: float = 0.0,
     ) -> _ApiT: ...
     @overload
     def segment(
@@ -469,6 +484,7 @@ class Segmenter(Generic[_ArrayT]):
         progress: bool | Callable[[int, int], object] = False,
         prior: _Prior | None = None,
         prior_cuts: bool = True,
+        prior_price: float = 0.0,
     ) -> NDArray[np.uint16] | NDArray[np.uint32]: ...
     @overload
     def segment(
@@ -483,6 +499,7 @@ class Segmenter(Generic[_ArrayT]):
         progress: bool | Callable[[int, int], object] = False,
         prior: _Prior | None = None,
         prior_cuts: bool = True,
+        prior_price: float = 0.0,
     ) -> _MapT: ...
     @overload
     def segment(
@@ -497,6 +514,7 @@ class Segmenter(Generic[_ArrayT]):
         progress: bool | Callable[[int, int], object] = False,
         prior: _Prior | None = None,
         prior_cuts: bool = True,
+        prior_price: float = 0.0,
     ) -> NDArray[np.int32]: ...
     @overload
     def segment(
@@ -511,6 +529,7 @@ class Segmenter(Generic[_ArrayT]):
         progress: bool | Callable[[int, int], object] = False,
         prior: _Prior | None = None,
         prior_cuts: bool = True,
+        prior_price: float = 0.0,
     ) -> NDArray[np.int32]: ...
     @overload
     def segment(
@@ -525,6 +544,7 @@ class Segmenter(Generic[_ArrayT]):
         progress: bool | Callable[[int, int], object] = False,
         prior: _Prior | None = None,
         prior_cuts: bool = True,
+        prior_price: float = 0.0,
     ) -> NDArray[np.int32]: ...
     @overload
     def segment(
@@ -539,6 +559,7 @@ class Segmenter(Generic[_ArrayT]):
         progress: bool | Callable[[int, int], object] = False,
         prior: _Prior | _OnDevice | None = None,
         prior_cuts: bool = True,
+        prior_price: float = 0.0,
     ) -> _KeptT: ...
     @overload
     def segment(
@@ -553,6 +574,7 @@ class Segmenter(Generic[_ArrayT]):
         progress: bool | Callable[[int, int], object] = False,
         prior: _Prior | _OnDevice | None = None,
         prior_cuts: bool = True,
+        prior_price: float = 0.0,
     ) -> _OnDeviceT: ...
     @overload
     def segment(
@@ -567,6 +589,7 @@ class Segmenter(Generic[_ArrayT]):
         progress: bool | Callable[[int, int], object] = False,
         prior: _OnDevice | None = None,
         prior_cuts: bool = True,
+        prior_price: float = 0.0,
     ) -> DeviceArray: ...
     @overload
     def segment(
@@ -581,6 +604,7 @@ class Segmenter(Generic[_ArrayT]):
         progress: bool | Callable[[int, int], object] = False,
         prior: _OnDevice | None = None,
         prior_cuts: bool = True,
+        prior_price: float = 0.0,
     ) -> _OnDeviceT: ...
     @property
     def effective_parameters(self) -> dict[str, Any]: ...

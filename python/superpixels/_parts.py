@@ -33,14 +33,48 @@ class Part(NamedTuple):
     # One by one.
     images: list[Any]
     masks: list[Any] | None
+    priors: list[Any] | None
     # What was raised where the next picture should have come.
     error: Exception | None
 
 
-class Pictures:
-    """The pictures of a set, each with its mask: of a batch, or of whatever gives one after another."""
+class _Beside:
+    """An array that goes with each picture, a mask or a prior: one for all, or one for each."""
 
-    def __init__(self, images: Any, mask: Any, channel_axis: int | None) -> None:
+    def __init__(self, name: str, shape: str, given: Any, count: int | None) -> None:
+        self._name = name
+        axes = getattr(given, "ndim", None)
+        self._arrays: Iterator[Any]
+        if axes == 2:
+            self._arrays = _itertools.repeat(given)
+            return
+        if axes not in (None, 1, 3) or not isinstance(given, _Iterable):
+            raise TypeError(
+                f"{name} must be an array of shape ({shape}) or (N, {shape}), or an iterable with an array of shape ({shape}) for each image"
+            )
+        if count is not None and isinstance(given, _Sized) and len(given) != count:
+            raise ValueError(f"there must be a {name} for each image, got {len(given)} {name}s for {count} images")
+        self._arrays = iter(given) if axes == 3 or isinstance(given, (list, tuple)) else map(_copy, given)
+
+    def some(self, count: int) -> list[Any]:
+        """The next ones, as many as there are up to a number."""
+        return list(_itertools.islice(self._arrays, count))
+
+    def next(self, index: int) -> Any:
+        """The one of a picture."""
+        for array in self._arrays:
+            return array
+        raise self.missing(index)
+
+    def missing(self, index: int) -> ValueError:
+        """The error of a picture without one."""
+        return ValueError(f"image {index}: there is no {self._name} for it")
+
+
+class Pictures:
+    """The pictures of a set, each with its mask and prior: of a batch, or of whatever gives one after another."""
+
+    def __init__(self, images: Any, mask: Any, prior: Any, channel_axis: int | None) -> None:
         axes = () if isinstance(images, (list, tuple)) else tuple(getattr(images, "shape", ()))
         self.is_batch = len(axes) == 4
         # Of one axis it is a list in another form.
@@ -57,7 +91,8 @@ class Pictures:
         self._images, self._is_kept = images, isinstance(images, (list, tuple))
         #: How many there are; `None` where nobody knows.
         self.count: int | None = axes[self._axis] if self.is_batch else len(images) if hasattr(images, "__len__") else None
-        self._masks = None if mask is None else _masks(mask, self.count)
+        beside = (("mask", "H, W", mask), ("prior", "h, w", prior))
+        self._beside = [None if given is None else _Beside(name, shape, given, self.count) for name, shape, given in beside]
         self._read_before = 0
 
     def parts(self, at_least: int, at_most: int | None = None) -> Iterator[Part]:
@@ -70,14 +105,16 @@ class Pictures:
         for start in range(0, self.count or 0, some):
             # Of a file's array, as of h5py, a part is read here.
             given = self._some(start, start + some)
-            count, masks, error = given.shape[self._axis], None, None
-            if self._masks is not None:
-                masks = list(_itertools.islice(self._masks, count))
-                if len(masks) < count:
-                    count, error = len(masks), _no_mask(start + len(masks))
-                    given = self._some(start, start + count)
+            count, error = given.shape[self._axis], None
+            found = [None if one is None else one.some(count) for one in self._beside]
+            for one, arrays in zip(self._beside, found):
+                if one is not None and arrays is not None and len(arrays) < count:
+                    count, error = len(arrays), one.missing(start + len(arrays))
+            if error is not None:
+                given = self._some(start, start + count)
+            masks, priors = (None if arrays is None else arrays[:count] for arrays in found)
             images = [given[i] if self._axis == 0 else given[:, i] for i in range(count)]
-            yield Part([given], images, masks, error)
+            yield Part([given], images, masks, priors, error)
             if error is not None:
                 return
 
@@ -96,13 +133,16 @@ class Pictures:
     def _read(self, source: Iterator[Any], at_least: int, at_most: int | None) -> Part:
         """The next part; with a StopIteration behind the last picture."""
         images: list[Any] = []
-        masks: list[Any] | None = None if self._masks is None else []
+        found: list[list[Any] | None] = [None if one is None else [] for one in self._beside]
+        masks, priors = found
         numbers, end = 0, _time.monotonic() + _SECONDS
         try:
             while numbers < _MOST and (numbers < _ENOUGH or len(images) < at_least):
                 image = next(source)
-                if masks is not None:
-                    masks.append(self._next_mask())
+                arrays = [None if one is None else one.next(self._read_before) for one in self._beside]
+                for some, array in zip(found, arrays):
+                    if some is not None:
+                        some.append(array)
                 self._read_before += 1
                 # A generator may give the same memory again and again.
                 images.append(image if self._is_kept else _copy(image))
@@ -110,29 +150,8 @@ class Pictures:
                 if len(images) == at_most or _time.monotonic() > end:
                     break
         except Exception as error:
-            return Part(images, images, masks, error)
-        return Part(images, images, masks, None)
-
-    def _next_mask(self) -> Any:
-        for mask in self._masks or ():
-            return mask
-        raise _no_mask(self._read_before)
-
-
-def _masks(mask: Any, count: int | None) -> Iterator[Any]:
-    """A mask for each picture, of which there are so many."""
-    axes = getattr(mask, "ndim", None)
-    if axes == 2:
-        return _itertools.repeat(mask)
-    if axes not in (None, 1, 3) or not isinstance(mask, _Iterable):
-        raise TypeError("mask must be an array of shape (H, W) or (N, H, W), or an iterable with an array of shape (H, W) for each image")
-    if count is not None and isinstance(mask, _Sized) and len(mask) != count:
-        raise ValueError(f"there must be a mask for each image, got {len(mask)} masks for {count} images")
-    return iter(mask) if axes == 3 or isinstance(mask, (list, tuple)) else map(_copy, mask)
-
-
-def _no_mask(index: int) -> ValueError:
-    return ValueError(f"image {index}: there is no mask for it")
+            return Part(images, images, masks, priors, error)
+        return Part(images, images, masks, priors, None)
 
 
 def _copy(array: Any) -> Any:
@@ -144,16 +163,18 @@ def _copy(array: Any) -> Any:
 class OneByOne:
     """Stands for an `ImageSet` on a device: its `segment` takes one picture."""
 
-    def __init__(self, images: _ImageSet, segmenter: _Segmenter, start_label: int) -> None:
-        self._images, self._segmenter, self._start_label = images, segmenter, start_label
+    def __init__(self, images: _ImageSet, segmenter: _Segmenter, **options: Any) -> None:
+        self._images, self._segmenter, self._options = images, segmenter, options
 
-    def segment(self, given: list[Any], masks: list[Any] | None, is_batch: bool) -> tuple[list[Any], Exception | None]:
+    def segment(
+        self, given: list[Any], masks: list[Any] | None, priors: list[Any] | None, is_batch: bool
+    ) -> tuple[list[Any], Exception | None]:
         segmenter: Any = self._segmenter
         results: list[Any] = []
         try:
-            for image, mask in zip(given, masks or [None]):
+            for image, mask, prior in zip(given, masks or [None], priors or [None]):
                 self._images.check(image, is_batch)
-                labels = segmenter.segment(image, mask=mask, start_label=self._start_label)
+                labels = segmenter.segment(image, mask=mask, prior=prior, **self._options)
                 tables = map(self._table, ("regions", "neighbors", "merges"))
                 results.append((labels[0] if is_batch else labels, segmenter.n_regions, *tables))
         except Exception as error:

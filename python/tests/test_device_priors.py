@@ -31,7 +31,7 @@ def test_priors(function, kind, driver, picture):
         assert np.array_equal(function(image, prior=kind(driver, own)).numpy(), want)
     for shape in ((9, 12), (200, 333), (1, 1)):
         small = areas(*shape).astype(np.uint16) if min(shape) > 40 else np.arange(shape[0] * shape[1], dtype=np.uint16).reshape(shape)
-        for options in ({"prior_cuts": False, "n_regions": 12}, {"n_regions": 40}, {"merge": 1.5}):
+        for options in ({"prior_cuts": False, "n_regions": 12}, {"n_regions": 40}, {"n_regions": 9, "prior_price": 3}, {"merge": 1.5}, {"merge": 2, "merge_passes": 2, "prior_price": 4}):
             want = function(picture, prior=small, **options)
             assert np.array_equal(function(image, prior=kind(driver, small), **options).numpy(), want), (shape, options)
 
@@ -55,6 +55,18 @@ def test_priors_of_batches_and_clips(kind, driver, picture):
         options = dict(prior_cuts=False)
         got = device.segment(kind(driver, clip[1]), prior=kind(driver, coarse), **options).numpy()
         assert np.array_equal(got, host.segment(clip[1], prior=coarse, **options))
+
+
+def test_batches_with_tables_have_priors(kind, driver, picture):
+    clip = np.stack([np.roll(picture, (i, 2 * i), (0, 1)) for i in range(3)])
+    several = np.stack([np.roll(areas(*picture.shape[:2]), i, 1) for i in range(3)]).astype(np.uint8)
+    for prior, options in ((several, {"n_regions": 30}), (several[0], {"prior_cuts": False, "n_regions": 30, "prior_price": 2.5})):
+        found = sp.segment_batch(kind(driver, clip), prior=kind(driver, prior), **options)
+        wanted = sp.segment_batch(clip, prior=prior, **options)
+        assert np.array_equal(found.labels.numpy(), wanted.labels)
+        assert np.array_equal(found.ptr.numpy(), wanted.ptr)
+        assert np.array_equal(found.regions["area"].numpy(), wanted.regions["area"])
+        assert np.array_equal(found.edge_index.numpy(), wanted.edge_index)
 
 
 def test_frames_of_the_host_have_priors_on_a_device(driver, picture):

@@ -28,7 +28,7 @@ def test_defaults(algorithm):
             assert given[name] == default, name
     extra = set(given) - set(own)
     on_device = {"stream", "check"} if algorithm != "snic" else set()
-    assert extra == {"image", "order", "threads", "start_label", "out", "mask", "data_range", "bands", "channel_axis", "progress", "prior", "prior_cuts"} | on_device
+    assert extra == {"image", "order", "threads", "start_label", "out", "mask", "data_range", "bands", "channel_axis", "progress", "prior", "prior_cuts", "prior_price"} | on_device
     # Not the library's default: that of scikit-image, where nobody says how large they are.
     assert own["n_segments"] == 100 and given.get("n_segments") is given.get("superpixel_size") is own["superpixel_size"] is None
     assert sp.Segmenter(algorithm).parameters == own

@@ -150,3 +150,51 @@ def test_a_coarse_prior_guides_without_a_cut():
     assert (segmenter.segment(image, prior=coarse, prior_cuts=False) == few).all()
     assert (segmenter.segment(image, prior=coarse) == sp.slic(image, n_regions=12, prior=coarse)).all()
     assert (segmenter.segment(image) == sp.slic(image, n_regions=12)).all()
+
+
+def test_a_price_lets_merging_cross():
+    image, prior = picture(), areas()
+    for options in ({"n_regions": 30}, {"merge": 2.0, "merge_passes": 3}):
+        crossed = [crossings(sp.slic(image, prior=prior, prior_price=price, **options), prior) for price in (1, 20, 300)]
+        assert crossed[0] > crossed[1] >= crossed[2] and crossed[0] > crossed[2] + 3
+        assert crossings(sp.slic(image, prior=prior, **options), prior) == 0
+    segmenter = sp.Segmenter("slic", n_regions=30, temporal=True)
+    segmenter.segment(image, prior=prior)
+    before = set(segmenter.regions["track_id"])
+    priced = segmenter.segment(image, prior=prior, prior_price=0.5)
+    assert len(before & set(segmenter.regions["track_id"])) > 15
+    assert crossings(priced, prior) > 0
+    for price in (-1, 301, float("nan")):
+        with pytest.raises(ValueError, match="prior_price"):
+            sp.slic(image, prior=prior, prior_price=price)
+
+
+def test_pictures_of_a_set_have_priors():
+    images = [picture(90 + 9 * i, 120 - 9 * i, seed=i) for i in range(3)]
+    priors = [scaled(areas(), 40 + i, 50) for i in range(3)]
+    options = {"n_regions": 20, "prior_price": 2.0, "prior_cuts": False}
+    for given in (priors, (prior for prior in priors)):
+        for one in sp.segment_images(images, prior=given, **options):
+            want = sp.slic(images[one.index], prior=priors[one.index], **options)
+            assert (one.labels == want).all()
+    batch = np.stack([picture(seed=i) for i in range(3)])
+    mask = np.arange(120) > 9
+    masks = np.stack([np.broadcast_to(mask, (90, 120))] * 3)
+    for given in (priors[0], np.stack([areas(), areas()[::-1], areas().T[:90, :90].repeat(2, 1)[:, :120]])):
+        want = sp.slic(batch, n_regions=20, mask=masks, prior=given)
+        found = list(sp.segment_images(batch, n_regions=20, mask=masks, prior=given))
+        assert all((one.labels == labels).all() for one, labels in zip(found, want))
+        assert (sp.segment_batch(batch, n_regions=20, mask=masks, prior=given).labels == want).all()
+    with pytest.raises(ValueError, match="2 priors for 3 images"):
+        sp.segment_images(images, prior=priors[:2])
+    with pytest.raises(TypeError, match="prior must be an array of shape"):
+        sp.segment_images(images, prior=np.zeros((2, 3, 4, 5), int))
+    with pytest.raises(ValueError, match="prior_price"):
+        sp.segment_images(images, prior=priors, prior_price=-1)
+    for some in (images, batch):
+        found = sp.segment_images(some, prior=iter(priors[:2]), mask=(np.ones(image.shape[:2], bool) for image in some))
+        assert [next(found).index, next(found).index] == [0, 1]
+        with pytest.raises(ValueError, match="^image 2: there is no prior"):
+            next(found)
+    with pytest.raises(ValueError, match="^image 0: the prior of an image"):
+        list(sp.segment_images(batch, prior=[np.zeros((3, 4, 5), int)] * 3))

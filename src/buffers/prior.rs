@@ -6,6 +6,7 @@ use crate::cuda::abi::{Address, Components, Forest};
 use crate::cuda::frame::Planes;
 use crate::cuda::kernels::{
     prior_areas, prior_choose, prior_count, prior_cut, prior_name, prior_pairs, prior_regions, prior_relabel,
+    prior_touching, prior_unlist,
 };
 use crate::cuda::memory::Memory;
 use crate::cuda::queue::Queue;
@@ -19,6 +20,8 @@ struct Cut {
     cut: prior_cut::Kernel,
     pairs: prior_pairs::Kernel,
     regions: prior_regions::Kernel,
+    unlist: prior_unlist::Kernel,
+    touching: prior_touching::Kernel,
     /// Clusters of the components before they are cut.
     clusters: Memory<u32>,
 }
@@ -70,6 +73,8 @@ impl Areas {
                 cut: device.kernel(prior_cut::KERNEL, STAGE)?,
                 pairs: device.kernel(prior_pairs::KERNEL, STAGE)?,
                 regions: device.kernel(prior_regions::KERNEL, STAGE)?,
+                unlist: device.kernel(prior_unlist::KERNEL, "merge")?,
+                touching: device.kernel(prior_touching::KERNEL, "merge")?,
                 clusters: Memory::new(cuda, what, n)?,
             }),
             false => Way::Votes(Vote {
@@ -156,6 +161,17 @@ impl Areas {
         unsafe {
             queue.launch(&cut.cut, self.tiles, LABEL_THREADS, &args)?;
             queue.launch(&cut.pairs, (self.blocks, 1), MASK_THREADS, &prior_pairs::Args { c })
+        }
+    }
+
+    /// Lists all pairs that touch, also those that [`Self::cut`] has taken away.
+    pub fn list_all(&self, queue: &Queue, c: &Components) -> Result<()> {
+        let Way::Cuts(cut) = &self.way else { return Ok(()) };
+        let Geometry { width, height } = self.geometry;
+        // SAFETY: components are as connectivity has left them; `FrameBuffers::new` has made room for two pairs a pixel.
+        unsafe {
+            queue.launch(&cut.unlist, (1, 1), MASK_THREADS, &prior_unlist::Args { c })?;
+            queue.launch(&cut.touching, self.tiles, TILE_THREADS, &prior_touching::Args { c, width, height })
         }
     }
 

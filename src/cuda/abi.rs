@@ -342,7 +342,7 @@ arguments! {
         ratio: u32,
         limit: u32,
         mutual: u32,
-        unused: u32,
+        price: u32,
     }
 
     struct Merging {
@@ -457,6 +457,8 @@ arguments! {
         until: u32,
         joins_areas: u32,
         crosses: u32,
+        price: u32,
+        unused: u32,
     }
 
     struct Hierarchy {

@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use crate::mask::{self, Place, Values};
 use crate::parameter::{About, Range, parameters};
+use crate::params::PRIOR_PRICE;
 
 use super::enums::{Mask, MaskMissing, Prior};
 
@@ -78,6 +79,8 @@ pub(super) struct MaskSettings {
     pub prior: Prior,
     /// True if regions end where the areas do.
     pub prior_cuts: bool,
+    /// What merging across their borders costs; 0 is never.
+    pub prior_price: f32,
 }
 
 parameters!(MaskSettings {
@@ -86,6 +89,7 @@ parameters!(MaskSettings {
     whole MASK_ALPHA => least_alpha;
     choice PRIOR => prior: Prior;
     switch PRIOR_CUTS => prior_cuts;
+    real PRIOR_PRICE => prior_price;
 });
 
 impl Default for MaskSettings {
@@ -100,6 +104,7 @@ impl Default for MaskSettings {
             rectangle: None,
             prior: Prior::None,
             prior_cuts: true,
+            prior_price: PRIOR_PRICE.default,
         }
     }
 }

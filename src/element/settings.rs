@@ -161,7 +161,8 @@ impl Settings {
         let levels = self.labels && params.hierarchy.levels;
         let (masked, prior) = (self.mask.source != Mask::None, self.mask.prior != Prior::None);
         let hierarchy = hierarchy::Params { levels, ..params.hierarchy };
-        Params { hierarchy, masked, prior, prior_cuts: self.mask.prior_cuts, ..params }
+        let MaskSettings { prior_cuts, prior_price, .. } = self.mask;
+        Params { hierarchy, masked, prior, prior_cuts, prior_price, ..params }
     }
 
     /// Checks that all values go together, with `backend` as it is at start.

@@ -161,6 +161,7 @@ fn drawn_params(seed: u64) -> Params {
         holds_count: pick(13, 2) == 0,
         prior,
         prior_cuts: pick(20, 3) != 0,
+        prior_price: [0.0, 8.0][pick(21, 2) as usize],
         connectivity: prior || pick(8, 4) != 0,
         min_region: [0.0, 0.25, 0.25, 1.0, 4.0][pick(9, 5) as usize],
         hierarchy: hierarchy::Params {

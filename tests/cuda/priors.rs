@@ -31,7 +31,11 @@ fn drawn_params(seed: u64) -> Params {
         adaptive_compactness: pick(4, 3) == 0,
     };
     let small = quickshift::Params { sigma: 1.0, tau: 4.0, ..Default::default() };
-    let merge = merge::Params { ratio: [0.0, 0.0, 2.0][pick(5, 3) as usize], ..Default::default() };
+    let merge = merge::Params {
+        ratio: [0.0, 0.0, 2.0][pick(5, 3) as usize],
+        passes: 1 + pick(21, 3) as u32,
+        ..Default::default()
+    };
     let exact = merge.ratio == 0.0 && pick(6, 2) == 0;
     Params {
         superpixel_size: 4 + pick(7, 14) as u32,
@@ -58,6 +62,7 @@ fn drawn_params(seed: u64) -> Params {
         masked: pick(17, 3) == 0,
         prior: true,
         prior_cuts: pick(18, 3) != 0,
+        prior_price: [0.0, 0.0, 3.0, 20.0, 300.0][pick(19, 5) as usize],
         ..Params::default()
     }
 }

@@ -100,6 +100,7 @@ fn drawn_params(seed: u64) -> Params {
         masked: pick(6, 4) == 0,
         prior: temporal.connectivity && pick(7, 3) == 0,
         prior_cuts: pick(8, 3) != 0,
+        prior_price: [0.0, 8.0][pick(9, 2) as usize],
         ..temporal
     }
 }

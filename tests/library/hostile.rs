@@ -111,6 +111,7 @@ fn params() -> impl Strategy<Value = Params> {
                 masked,
                 prior: masked && temporal,
                 prior_cuts: connectivity,
+                prior_price: temporal_inertia,
                 stretch_gray16: masked,
                 algorithm,
             }
@@ -145,6 +146,7 @@ fn is_valid(params: &Params) -> bool {
         && within(merge::PASSES, params.merge.passes)
         && within(hierarchy::REGIONS, params.hierarchy.regions)
         && within(hierarchy::COMPACTNESS, params.hierarchy.compactness)
+        && within(gstsuperpixel::params::PRIOR_PRICE, params.prior_price)
         && (params.hierarchy.regions == 0 || params.merge.ratio <= 0.0)
         && (params.connectivity || !params.prior)
         && within(refine::REFINE, params.refine.sweeps)

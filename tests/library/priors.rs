@@ -66,10 +66,19 @@ fn specified(
         map
     };
     if params.merge.ratio > 0.0 {
-        map = oracle::merge_in(g, &map, &features, &params.merge, quanta(&plan), &areas);
+        map = oracle::merge_in(g, &map, &features, &params.merge, quanta(&plan), &areas, params.prior_price);
     }
     let all = |map: &[u16], own: &hierarchy::Params, areas: &[u32]| {
-        oracle::hierarchy_in(g, map, &features, own, quanta(&plan), &BTreeMap::new(), areas)
+        oracle::hierarchy_in(
+            g,
+            map,
+            &features,
+            own,
+            quanta(&plan),
+            &BTreeMap::new(),
+            areas,
+            params.prior_price,
+        )
     };
     let mut list = Vec::new();
     if params.hierarchy.regions > 0 {
@@ -143,16 +152,27 @@ fn any_params() -> impl Strategy<Value = Params> {
     });
     let algorithm = prop_oneof![3 => slic, 2 => lsc, 1 => snic, 1 => quickshift];
     let merging = prop_oneof![2 => Just((0, 0.0f32)), 3 => (1u32..60).prop_map(|k| (k, 0.0)), 1 => (1.0f32..3.0).prop_map(|r| (0, r))];
-    (4u32..14, algorithm, 0.0f32..2.0, merging, any::<[bool; 2]>(), 0u32..3).prop_map(
-        |(superpixel_size, algorithm, min_region, (regions, ratio), [levels, prior_cuts], sweeps)| Params {
+    let price = prop_oneof![2 => Just(0.0f32), 1 => 0.1f32..30.0, 1 => Just(300.0)];
+    (4u32..14, algorithm, 0.0f32..2.0, merging, any::<[bool; 2]>(), 0u32..3, price, 1u32..4).prop_map(
+        |(
+            superpixel_size,
+            algorithm,
+            min_region,
+            (regions, ratio),
+            [levels, prior_cuts],
+            sweeps,
+            prior_price,
+            passes,
+        )| Params {
             superpixel_size,
             min_region,
-            merge: merge::Params { ratio, ..Default::default() },
+            merge: merge::Params { ratio, passes, ..Default::default() },
             hierarchy: hierarchy::Params { regions, levels, ..Default::default() },
             refine: refine::Params { sweeps, ..Default::default() },
             algorithm,
             prior: true,
             prior_cuts,
+            prior_price,
             ..Params::default()
         },
     )
@@ -180,7 +200,8 @@ proptest! {
         prop_assert!(runs[..1] == segment(1, &params, &[(&buffer, Some(&areas))]), "threads change the result");
         let pixels = areas.of_pixels(g);
         let (areas, wanted) = (count_areas(&pixels, g), params.hierarchy.regions as usize);
-        if params.prior_cuts && (wanted == 0 || wanted >= areas) {
+        let merges = wanted > 0 || params.merge.ratio > 0.0;
+        if params.prior_cuts && (wanted == 0 || wanted >= areas) && !(merges && params.prior_price > 0.0) {
             prop_assert_eq!(crossings(&map, &pixels), 0);
         }
     }
@@ -280,6 +301,39 @@ fn regions_of_objects_are_merged_first() {
     }
 }
 
+/// A low price leaves merges nearly where colors want them, a high one is as good as never.
+#[test]
+fn a_price_makes_borders_harder_to_cross() {
+    let g = Geometry::new(160, 120).unwrap();
+    let buffer = Buffer::new(FrameInfo::new(g, PixelFormat::Rgb), Picture::Natural, 4, 0);
+    let areas = Areas::drawn(g, 30, 3);
+    let pixels = areas.of_pixels(g);
+    let regions = count_areas(&pixels, g) as u32 + 60;
+    let of = |prior_price: f32, ratio: f32| {
+        let regions = if ratio > 0.0 { 0 } else { regions };
+        let params = Params {
+            prior: true,
+            prior_price,
+            hierarchy: hierarchy::Params { regions, ..Default::default() },
+            merge: merge::Params { ratio, passes: 3, ..Default::default() },
+            ..Params::default()
+        };
+        segment(2, &params, &[(&buffer, Some(&areas))]).remove(0)
+    };
+    for ratio in [0.0, 2.0] {
+        let crossed = [1.0, 300.0].map(|price| {
+            let map = of(price, ratio).0;
+            let most = of_most(&map, &pixels);
+            most.iter().zip(&pixels).filter(|(most, own)| most != own).count()
+        });
+        assert!(crossed[0] > 2 * crossed[1], "{crossed:?}");
+        assert_eq!(crossings(&of(0.0, ratio).0, &pixels), 0);
+    }
+    assert_eq!(of(4.0, 0.0).1.count, regions);
+    let refused = Params { prior_price: 301.0, ..Params::default() }.validate();
+    assert!(matches!(refused, Err(Error::Param { name: "prior-price", .. })));
+}
+
 #[test]
 fn priors_that_do_not_fit_are_refused() {
     let g = Geometry::new(60, 50).unwrap();
@@ -307,9 +361,10 @@ fn exact_numbers_hold_from_frame_to_frame() {
     let info = FrameInfo::new(g, PixelFormat::Rgb);
     let buffer = Buffer::new(info, Picture::Natural, 4, 0);
     let areas: Vec<_> = (0..5).map(|i| Areas::drawn(g, 9, 3 + i / 2)).collect();
-    for (sweeps, levels) in [(0, false), (1, true)] {
+    for (sweeps, levels, prior_price) in [(0, false, 0.0), (1, true, 0.0), (1, true, 6.0)] {
         let params = Params {
             prior: true,
+            prior_price,
             temporal: true,
             hierarchy: hierarchy::Params { regions: 60, levels, ..Default::default() },
             refine: refine::Params { sweeps, ..Default::default() },
@@ -321,7 +376,7 @@ fn exact_numbers_hold_from_frame_to_frame() {
         for ((map, regions), areas) in runs.iter().zip(&areas) {
             let pixels = areas.of_pixels(g);
             assert!(count_areas(&pixels, g) < 60);
-            assert_eq!((regions.count, crossings(map, &pixels)), (60, 0));
+            assert_eq!((regions.count, crossings(map, &pixels) > 0), (60, prior_price > 0.0));
         }
         // A picture that stays, with areas that stay, keeps its regions.
         let ids =

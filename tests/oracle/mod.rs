@@ -543,10 +543,10 @@ pub fn merge(
     params: &merge::Params,
     quanta: f64,
 ) -> Vec<u16> {
-    merge_in(geometry, labels, features, params, quanta, &[])
+    merge_in(geometry, labels, features, params, quanta, &[], 0.0)
 }
 
-/// The same within areas.
+/// The same within areas or, if their borders have a price in units of color, across them.
 pub fn merge_in(
     geometry: Geometry,
     labels: &[u16],
@@ -554,8 +554,13 @@ pub fn merge_in(
     params: &merge::Params,
     quanta: f64,
     areas: &[u32],
+    price: f32,
 ) -> Vec<u16> {
     let (w, n) = (geometry.width() as usize, geometry.pixels());
+    let price = match price > 0.0 {
+        true => Some((((f64::from(price) * quanta * 16.0).powi(2)) as u128).max(1)),
+        false => None,
+    };
     let ratio = (f64::from(params.ratio).powi(2) * 256.0).round() as u128;
     let limit = (f64::from(params.max_distance) * quanta * 16.0).powi(2);
     let mut labels = labels.to_vec();
@@ -572,12 +577,15 @@ pub fn merge_in(
         let mut apart: BTreeMap<(u16, u16), u128> = BTreeMap::new();
         for i in 0..n {
             for j in neighbors(i, w, n).filter(|&j| labels[j] != labels[i]) {
-                if labels[i] == NO_LABEL || labels[j] == NO_LABEL || !share(areas, i, j) {
+                if labels[i] == NO_LABEL || labels[j] == NO_LABEL {
                     continue;
                 }
+                let Some(price) = (if share(areas, i, j) { Some(0) } else { price }) else { continue };
                 let (a, b) = (mean(labels[i]), mean(labels[j]));
-                let d = (0..3).map(|k| u128::from(a[k].abs_diff(b[k])).pow(2)).sum();
-                apart.insert((labels[i], labels[j]), d);
+                let d: u128 = (0..3).map(|k| u128::from(a[k].abs_diff(b[k])).pow(2)).sum();
+                let d = (d + price).min(u128::from(u32::MAX));
+                let least = apart.entry((labels[i], labels[j])).or_insert(d);
+                *least = (*least).min(d);
             }
         }
         let mut nearest: BTreeMap<u16, u128> = BTreeMap::new();
@@ -616,10 +624,12 @@ pub fn hierarchy(
     quanta: f64,
     earlier: &BTreeMap<u16, u16>,
 ) -> (Vec<u16>, Vec<MergeStep>) {
-    hierarchy_in(geometry, labels, features, params, quanta, earlier, &[])
+    hierarchy_in(geometry, labels, features, params, quanta, earlier, &[], 0.0)
 }
 
-/// The same where pairs within areas come first, which are of a region's first pixel.
+/// The same where pairs within areas, which are of a region's first pixel, come first or, if borders have a price in units of color, are
+/// nearer than others.
+#[allow(clippy::too_many_arguments)]
 pub fn hierarchy_in(
     geometry: Geometry,
     labels: &[u16],
@@ -628,6 +638,7 @@ pub fn hierarchy_in(
     quanta: f64,
     earlier: &BTreeMap<u16, u16>,
     areas: &[u32],
+    price: f32,
 ) -> (Vec<u16>, Vec<MergeStep>) {
     let (w, pixels) = (geometry.width() as usize, geometry.pixels());
     let side = pixels as f64 / 256.0;
@@ -658,8 +669,12 @@ pub fn hierarchy_in(
     for (&label, &own) in labels.iter().zip(areas) {
         area.entry(label).or_insert(own);
     }
+    let more = if price > 0.0 { ((f64::from(price) * quanta) as u128).max(1) } else { 0 };
+    for (_, edge) in edges.iter_mut().filter(|((a, b), _)| area.get(a) != area.get(b)) {
+        edge[1] += edge[0] * more;
+    }
     let (mut edges, mut later): (BTreeMap<_, _>, BTreeMap<_, _>) =
-        edges.into_iter().partition(|((a, b), _)| area.get(a) == area.get(b));
+        edges.into_iter().partition(|((a, b), _)| area.get(a) == area.get(b) || more > 0);
     let n = sums.len();
     // The name of the region that each superpixel is in, and the largest height in it.
     let mut of: BTreeMap<u16, u16> = sums.keys().map(|&label| (label, label)).collect();

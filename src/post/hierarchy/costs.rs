@@ -130,6 +130,7 @@ mod tests {
     use super::*;
     use crate::color::ColorSpace;
     use crate::image::Geometry;
+    use crate::params::PRIOR_PRICE;
 
     /// A generator of numbers of all magnitudes below a bound.
     struct Numbers(u64);
@@ -161,13 +162,14 @@ mod tests {
                         position: [0; 2].map(|_| numbers.below(4 * 16383 + 1) as u32),
                     })
                     .collect();
+                let most = 5117 + ColorSpace::Lab.quanta() as u64 * PRIOR_PRICE.max as u64;
                 let mut pairs: Vec<Pair> = (0..3000)
                     .map(|_| {
                         let a = numbers.below(399) as u16;
                         let b = a + 1 + numbers.below(u64::from(399 - a)) as u16;
                         let length = 1 + numbers.below((1 << 30) - 1) as u32;
                         let held = numbers.below(u64::from(length) + 1) as u32;
-                        let contrast = numbers.below(5117 * u64::from(length) + 1);
+                        let contrast = numbers.below(most * u64::from(length) + 1);
                         Pair { a, b, cost: 0, boundary: Boundary { length, held, contrast } }
                     })
                     .collect();

@@ -69,6 +69,7 @@ impl Hierarchy {
 
     /// Lists the pairs of labels that touch, and starts the graph with one region per superpixel.
     fn measure(&mut self, buffers: &FrameBuffers, labels: &Labels<'_>) -> Result<()> {
+        let price = self.own.price;
         let FrameBuffers { features, sums, areas, .. } = buffers;
         let Self { cpu, geometry, rows, bands, graph, .. } = self;
         let (height, rows) = (geometry.height as usize, *rows);
@@ -86,7 +87,7 @@ impl Hierarchy {
             )
         });
         begun.and(measured)?;
-        graph.set_pairs(bands.iter().map(|band| &band.pieces), areas, several)
+        graph.set_pairs(bands.iter().map(|band| &band.pieces), areas, price, several)
     }
 
     fn write_labels(&mut self, labels: &mut Labels<'_>) -> Result<()> {

@@ -91,12 +91,13 @@ impl Graph {
         }
     }
 
-    /// Starts with the pairs of superpixels, given in pieces. `areas` has the area of each superpixel in a prior, or nothing. With
-    /// `several`, two threads may work on them.
+    /// Starts with the pairs of superpixels, given in pieces. `areas` has the area of each superpixel in a prior, or nothing; across
+    /// their borders colors differ by `price` more, or pairs wait if that is 0. With `several`, two threads may work on them.
     pub fn set_pairs<'a>(
         &mut self,
         pieces: impl Iterator<Item = &'a Moved> + Clone + Send,
         areas: &[u32],
+        price: u32,
         several: bool,
     ) -> Result<()> {
         self.across.clear();
@@ -109,7 +110,15 @@ impl Graph {
         (inside.several, self.across.several) = (several, several);
         for pair in pieces.flat_map(|piece| piece.to.iter().flat_map(|to| to.iter())) {
             let [a, b] = [pair.a, pair.b].map(|label| areas[usize::from(label)]);
-            if a == b { inside.push(*pair)? } else { self.across.push(*pair)? }
+            if a == b {
+                inside.push(*pair)?;
+            } else if price == 0 {
+                self.across.push(*pair)?;
+            } else {
+                let mut pair = *pair;
+                pair.boundary.contrast += u64::from(price) * u64::from(pair.boundary.length);
+                inside.push(pair)?;
+            }
         }
         let begun = self.pairs.begin(std::iter::once(&inside), self.sums.len(), several);
         self.inside = inside;

@@ -56,7 +56,8 @@
 //!
 //! *With a prior* every superpixel is in an area. Pairs of two areas are left out until a round joins nothing. Then t becomes the
 //! largest height so far, if that is more, and these pairs take part, by the regions that their superpixels are in. The end of a
-//! stage never lowers t.
+//! stage never lowers t. If crossing a border has a price, no pair is left out: each pair of 4-neighbors across that is between
+//! superpixels of two areas counts with a difference of features that is higher by the price.
 //!
 //! *With stage `refine`* the cut comes before it and the list behind it: the list is that of these rules with the
 //! refined regions as superpixels, of which none has a predecessor. So it describes the map that users get: its pairs
@@ -187,6 +188,8 @@ pub struct Plan {
     pub(crate) levels: bool,
     /// True if the wanted number counts for more than the areas of a prior.
     pub(crate) crosses: bool,
+    /// Quanta by which colors differ more across a border of areas; 0 if pairs within areas come first.
+    pub(crate) price: u32,
     /// C.
     pub(crate) least: u32,
     /// G in 1/256.
@@ -211,11 +214,18 @@ impl Plan {
             regions: params.regions,
             levels: params.levels,
             crosses: true,
+            price: 0,
             least: (LEAST_DIFFERENCE * unit) as u32,
             contrast: (CONTRAST * CONTRAST_ONE as f64) as u32,
             position: (position * (1u64 << position_shift) as f64 + 0.5) as u32,
             position_shift,
         })
+    }
+
+    /// The same plan with a price of borders, in Delta E or code values.
+    pub(crate) fn with_price(self, price: f32, space: ColorSpace) -> Self {
+        let quanta = f64::from(price) * space.quanta();
+        Self { price: if price > 0.0 { (quanta as u32).max(1) } else { 0 }, ..self }
     }
 
     /// The cost of joining two regions along that boundary.

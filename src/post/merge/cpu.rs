@@ -18,6 +18,14 @@ use crate::temporal::merged::MergedSuperpixel;
 /// Name of the regions in errors about memory.
 const REGIONS: &str = "regions to merge";
 
+/// Two regions that touch.
+#[derive(Debug, Clone, Copy)]
+struct Edge {
+    ends: [u32; 2],
+    /// What is added to their squared distance.
+    price: u32,
+}
+
 /// The rows of one task: sums for the labels that occur in them, and the pairs that touch there.
 #[derive(Default)]
 struct Band {
@@ -46,7 +54,7 @@ pub(crate) struct Merge {
     parents: Array<u32>,
     labels: Array<u16>,
     pairs: Array<u64>,
-    edges: Array<(u32, u32)>,
+    edges: Array<Edge>,
 }
 
 impl Merge {
@@ -69,12 +77,13 @@ impl Merge {
         })
     }
 
-    /// Measures the sums of all labels, and lists the touching pairs.
-    fn measure(&mut self, features: &[u32], labels: &Labels<'_>, count: usize) -> Result<()> {
+    /// Measures the sums of all labels, and lists the touching pairs that may merge. `areas` has the area of each label in a prior, or
+    /// nothing.
+    fn measure(&mut self, features: &[u32], labels: &Labels<'_>, count: usize, areas: &[u32]) -> Result<()> {
         let height = self.geometry.height as usize;
         let rows = height.div_ceil(self.bands.len());
         let span = |i: usize| (i * rows).min(height)..((i + 1) * rows).min(height);
-        let Self { cpu, bands, sums, pairs, edges, .. } = self;
+        let Self { cpu, bands, sums, pairs, edges, plan, .. } = self;
         cpu.run(|| {
             bands
                 .par_iter_mut()
@@ -91,7 +100,12 @@ impl Merge {
         add_equal_pairs(pairs);
         edges.clear();
         memory::reserve(edges, "pairs of labels", pairs.len())?;
-        edges.extend(pairs.iter().map(|pair| ((pair >> 48) as u32, (pair >> 32) as u32 & 0xffff)));
+        edges.extend(pairs.iter().filter_map(|pair| {
+            let ends = [(pair >> 48) as u32, (pair >> 32) as u32 & 0xffff];
+            let [a, b] = ends.map(|label| areas.get(label as usize));
+            let price = if a == b { 0 } else { plan.price };
+            (a == b || price > 0).then_some(Edge { ends, price })
+        }));
         Ok(())
     }
 
@@ -102,10 +116,13 @@ impl Merge {
         memory::reserve(means, REGIONS, sums.len())?;
         means.extend(sums.iter().map(Sums::mean));
         memory::refill(nearest, REGIONS, sums.len(), u32::MAX)?;
-        let apart = |&(a, b): &(u32, u32)| distance(means[a as usize], means[b as usize]);
+        let apart = |edge: &Edge| {
+            let [a, b] = edge.ends.map(|label| means[label as usize]);
+            distance(a, b).saturating_add(edge.price)
+        };
         for edge in &*edges {
             let d = apart(edge);
-            for c in [edge.0, edge.1] {
+            for c in edge.ends {
                 nearest[c as usize] = nearest[c as usize].min(d);
             }
         }
@@ -113,9 +130,9 @@ impl Merge {
             let d = apart(edge);
             let near =
                 |c: u32| RATIO_ONE * u64::from(d) <= u64::from(plan.ratio) * u64::from(nearest[c as usize]);
-            let sides = u32::from(near(edge.0)) + u32::from(near(edge.1));
+            let sides: u32 = edge.ends.map(|label| u32::from(near(label))).iter().sum();
             if sides > u32::from(plan.mutual) && d <= plan.limit {
-                unite(parents, edge.0, edge.1);
+                unite(parents, edge.ends[0], edge.ends[1]);
             }
         }
         for i in 0..parents.len() {
@@ -128,8 +145,8 @@ impl Merge {
         }
         let before = edges.len();
         edges.retain_mut(|edge| {
-            *edge = (parents[edge.0 as usize], parents[edge.1 as usize]);
-            edge.0 != edge.1
+            edge.ends = edge.ends.map(|label| parents[label as usize]);
+            edge.ends[0] != edge.ends[1]
         });
         Ok(edges.len() < before)
     }
@@ -155,10 +172,7 @@ impl Merge {
 
 impl Stage<Cpu> for Merge {
     fn run(&mut self, _: Pass, buffers: &mut FrameBuffers, labels: &mut Labels<'_>) -> Result<()> {
-        self.measure(&buffers.features, labels, buffers.count as usize)?;
-        if !buffers.areas.is_empty() {
-            self.edges.retain(|&(a, b)| buffers.areas[a as usize] == buffers.areas[b as usize]);
-        }
+        self.measure(&buffers.features, labels, buffers.count as usize, &buffers.areas)?;
         self.sizes.clear();
         memory::reserve(&mut self.sizes, REGIONS, self.sums.len())?;
         self.sizes.extend(self.sums.iter().map(|sums| sums.count));

@@ -64,7 +64,7 @@ impl Merge {
                 ratio: rule.ratio,
                 limit: rule.limit,
                 mutual: u32::from(rule.mutual),
-                unused: 0,
+                price: rule.price,
             },
             passes: rule.passes,
             parent: Memory::new(cuda, what, labels)?,
@@ -94,7 +94,11 @@ impl Stage<Cuda> for Merge {
         let (lists, each) = ((self.blocks, 1), (self.label_blocks, 1));
         let (regions, threads, queue) = (buffers.regions.address(), MERGE_THREADS, &buffers.queue);
         let (c, m, args) = (&components, &memory, &self.args);
-        let prior = buffers.areas.as_ref().map_or(Address::NULL, Areas::of_superpixels);
+        let areas = buffers.areas.as_ref();
+        let prior = areas.map_or(Address::NULL, Areas::of_superpixels);
+        if let Some(areas) = areas.filter(|_| self.args.price > 0) {
+            areas.list_all(queue, c)?;
+        }
         // SAFETY: lists, labels and regions are as connectivity left them, whose numbers stay within what `FrameBuffers::new` has made;
         // `new` has made an entry for each of the most regions.
         unsafe {
@@ -107,7 +111,7 @@ impl Stage<Cuda> for Merge {
                 if pass > 0 {
                     queue.launch(&self.again, each, threads, &merge_again::Args { m })?;
                 }
-                let nearest = merge_nearest::Args { c, m, component_label, prior, pass };
+                let nearest = merge_nearest::Args { c, m, component_label, prior, args, pass };
                 queue.launch(&self.nearest, lists, threads, &nearest)?;
                 queue.launch(&self.join, lists, threads, &merge_join::Args { c, m, args })?;
                 queue.launch(&self.move_sums, each, threads, &merge_move_sums::Args { m })?;
@@ -115,7 +119,7 @@ impl Stage<Cuda> for Merge {
             let number = merge_number::Args { m, counters };
             queue.launch(&self.number, (1, 1), NUMBER_THREADS, &number)?;
             let forest = Forest { parent: memory.parent, number: memory.number, count: memory.count };
-            buffers.areas.as_ref().map_or(Ok(()), |areas| areas.relabel(queue, &forest))?;
+            areas.map_or(Ok(()), |areas| areas.relabel(queue, &forest))?;
             if let Some(state) = &buffers.temporal {
                 let kept = state.early_labels().map_or(Address::NULL, Memory::address);
                 let (width, height) = (buffers.geometry.width, buffers.geometry.height);

@@ -15,6 +15,9 @@
 //! Only touching regions unite, so connected labels stay connected. Without connectivity two labels touch where any of
 //! their pixels do, and a merged region has as many pieces as its labels had.
 //!
+//! *With a prior* every label is in an area, and a pair of two areas takes part only if its border has a price: p² is then added to its d,
+//! in all passes. Of pairs between the same two regions the one of least d decides. No d is above 2^32 - 1.
+//!
 //! Differs from the paper: there one side is enough, `d < C² m(a)`, and as every region has a nearest neighbor whole
 //! pictures collapse along chains; here both sides have to agree unless the rule is `either`. Equality counts, since
 //! regions of one color have m = 0. The limit is new: it keeps regions apart that merely lack a better neighbor.
@@ -135,18 +138,22 @@ pub struct Plan {
     pub(crate) limit: u32,
     /// Passes of the rule.
     pub(crate) passes: u32,
+    /// p², what a border of a prior adds to the squared distance; 0 if it is never crossed.
+    pub(crate) price: u32,
 }
 
 impl Plan {
     /// Returns `None` if no regions are to be merged.
-    pub(crate) fn new(params: &Params, space: ColorSpace) -> Option<Self> {
+    pub(crate) fn new(params: &Params, price: f32, space: ColorSpace) -> Option<Self> {
         let (ratio, distance) = (f64::from(params.ratio), f64::from(params.max_distance));
         let quanta = space.quanta();
+        let price = (f64::from(price) * quanta * MEAN_ONE).powi(2);
         (params.ratio > 0.0).then(|| Self {
             ratio: (ratio * ratio * RATIO_ONE as f64 + 0.5) as u32,
             mutual: params.rule == Rule::Mutual,
             limit: if distance > 0.0 { (distance * quanta * MEAN_ONE).powi(2) as u32 } else { u32::MAX },
             passes: params.passes,
+            price: if price > 0.0 { (price as u32).max(1) } else { 0 },
         })
     }
 }
