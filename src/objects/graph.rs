@@ -39,7 +39,7 @@ pub(super) struct Graph {
 /// Score that no other outweighs: the region is in the object.
 pub(super) const CERTAIN: i64 = 1 << 20;
 /// Weight of a boundary's length against scores: percent of 1 bit a px, for a region of S^2 pixels.
-const SMOOTHNESS: i64 = 110;
+const SMOOTHNESS: i64 = 97;
 /// Color difference, in quarters of a Delta E, at which a boundary costs half.
 const CONTRAST: i64 = 32;
 /// Cost of a boundary of any contrast, in thousandths.

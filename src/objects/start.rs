@@ -14,15 +14,15 @@ use super::track::color_models;
 /// Rounds of models and cut.
 const ROUNDS: usize = 4;
 /// Weights of the terms of a score, in percent.
-const DISTANCE: i64 = 100;
-const COLOR: i64 = 80;
+const DISTANCE: i64 = 50;
+const COLOR: i64 = 104;
 /// Weight of what is known from earlier frames, in percent of the whole.
 const EARLIER: i64 = 25;
 /// Share of a color that counts as none, in thousandths, and limit of the log ratio.
 const COLOR_LEAST: i64 = 6;
 const COLOR_LIMIT: i64 = 768;
 /// Parts of less than so many percent of the largest are not the object.
-const SMALL: i64 = 6;
+const SMALL: i64 = 3;
 
 /// Regions that are in an object, with the colors of both sides.
 pub(super) struct Found {

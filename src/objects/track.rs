@@ -7,31 +7,31 @@ use super::graph::{Graph, Node, root, squared};
 // Chosen on one clip (docs/objects.md).
 
 /// Weights of the terms of a score, in percent.
-const NEARBY: i64 = 110;
-const COLOR: i64 = 200;
+const NEARBY: i64 = 132;
+const COLOR: i64 = 271;
 const SAME_TRACK: i64 = 80;
-const MOTION: i64 = 300;
-const OUTSIDE_EXTENT: i64 = 25;
+const MOTION: i64 = 255;
+const OUTSIDE_EXTENT: i64 = 150;
 /// Radii of what is nearby: of colors in quarters of a Delta E, of positions in percent of S.
 const COLOR_RADIUS: i64 = 24;
 const RADIUS: i64 = 320;
 /// Farthest distance of what may join the object from what was in it, in percent of S.
-const REACH: i64 = 350;
+const REACH: i64 = 700;
 /// Shares that count as none, in thousandths: of nearby regions, and of colors.
-const NEARBY_LEAST: i64 = 18;
+const NEARBY_LEAST: i64 = 9;
 const COLOR_LEAST: i64 = 6;
 /// Limits of the two log ratios, in 1/256 bit.
-const NEARBY_LIMIT: i64 = 1408;
+const NEARBY_LIMIT: i64 = 986;
 const COLOR_LIMIT: i64 = 768;
 /// Percent of the color models that are those of the last evidence; the rest follows the object.
 const ANCHOR: i64 = 80;
 /// Percent that stays of the models that follow, and of a region that is hidden, from frame to frame.
-const KEPT: u64 = 60;
-const HIDDEN_KEPT: i64 = 75;
+const KEPT: u64 = 81;
+const HIDDEN_KEPT: i64 = 95;
 /// Hidden regions below this share of S^2 are forgotten.
-const HIDDEN_LEAST: i64 = 16;
+const HIDDEN_LEAST: i64 = 10;
 /// Most that the extent moves beside the object's motion, in percent of S.
-const EXTENT_STEP: i64 = 12;
+const EXTENT_STEP: i64 = 10;
 
 /// 1/16 px.
 const SIXTEENTHS: i64 = 16;
