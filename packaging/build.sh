@@ -164,32 +164,50 @@ build_crate() {
     (cd "$folder" && ls -l gst-plugin-superpixel-*)
 }
 
-# In a target folder of its own: the compiler may be another one than elsewhere.
+# Builds the WebAssembly and its JavaScript, in a target folder of its own, as the compiler may be another one than elsewhere: FOLDER
+# PROFILE [FLAGS]
+compile_wasm() {
+    local wasm
+    # Messages of panics name files; not where they were here.
+    wasm=$(CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS="${3:-} --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo --remap-path-prefix=$root=superpixel" \
+        tools/built.sh superpixels_web.wasm cargo build --locked --profile "$2" --package superpixels-web --lib "${wasm_flags[@]}" \
+        --target "$wasm_triple" --target-dir "$target_dir/superpixel-web")
+    "$bindgen" "$wasm" "$1"
+}
+# Packs a folder: FOLDER NAME
+pack_npm() {
+    (cd "$stage" && npm pack --silent --pack-destination . "./$1")
+    archives+=("$(echo "$stage/$2"-[0-9]*.tgz)")
+    [ "$(stat -c %s "${archives[-1]}")" -lt 600000 ] || die "the archive ${archives[-1]##*/} has more than 600 kB"
+}
+# Two packages: that with SIMD, and the WebAssembly without it for old engines.
 build_web() {
-    local stage=$target_dir/superpixel-npm bindgen wasm archive
+    local stage=$target_dir/superpixel-npm bindgen archives=()
     command -v npm >/dev/null || die "npm is missing: apt-get install npm"
     bindgen=$(tools/built.sh superpixels-web-bindgen cargo build --locked --release --manifest-path web/bindgen/Cargo.toml \
         --target-dir "$target_dir/superpixel-bindgen")
     fresh_folder "$stage"
     cp -r web/package "$stage/package"
+    cp -r web/scalar "$stage/scalar"
     packaging/bill.py web/Cargo.toml "$wasm_triple" "$stage/package/superpixels.cdx.json" "$stage/package/LICENSE-THIRD-PARTY"
+    cp "$stage/package/"{superpixels.cdx.json,LICENSE-THIRD-PARTY} "$stage/scalar/"
     cp LICENSE web/README.md studio/page/png.js "$stage/package/"
-    sed -i "s|@VERSION@|$(fact "p['version']")|" "$stage/package/package.json"
+    cp LICENSE "$stage/scalar/"
+    sed -i "s|@VERSION@|$(fact "p['version']")|" "$stage/package/package.json" "$stage/scalar/package.json"
     prepare_wasm || die "there is no compiler for $wasm_triple: rustup target add $wasm_triple"
-    # Messages of panics name files; not where they were here.
-    wasm=$(CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS="-C target-feature=+simd128 --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo --remap-path-prefix=$root=superpixel" \
-        tools/built.sh superpixels_web.wasm cargo build --locked --profile web --package superpixels-web --lib "${wasm_flags[@]}" \
-        --target "$wasm_triple" --target-dir "$target_dir/superpixel-web")
-    "$bindgen" "$wasm" "$stage/native"
+    compile_wasm "$stage/native" web "-C target-feature=+simd128"
+    compile_wasm "$stage/native-scalar" web-small
+    # One JavaScript serves both.
+    cmp "$stage"/native{,-scalar}/superpixels_web.js || die "the JavaScript of the build without SIMD is another one"
     cp "$stage/native/superpixels_web_bg.wasm" "$stage/package/superpixels.wasm"
+    cp "$stage/native-scalar/superpixels_web_bg.wasm" "$stage/scalar/superpixels.wasm"
     # The package says itself where the file is.
     sed "s|superpixels_web_bg.wasm|superpixels.wasm|" "$stage/native/superpixels_web.js" >"$stage/package/native.js"
-    (cd "$stage" && npm pack --silent --pack-destination . ./package)
-    archive=$(echo "$stage"/superpixels-*.tgz)
-    [ "$(stat -c %s "$archive")" -lt 600000 ] || die "the archive has more than 600 kB"
-    publish "$folder" "$archive"
+    pack_npm package superpixels
+    pack_npm scalar superpixels-scalar
+    publish "$folder" "${archives[@]}"
     rm -rf "$stage"
-    (cd "$folder" && ls -l "${archive##*/}")
+    (cd "$folder" && ls -l "${archives[@]##*/}")
 }
 
 say "building the $package${arch:+ for $arch}"

@@ -7,16 +7,25 @@ web_frames() {
     gst-launch-1.0 -q filesrc location=media/bigbuckbunny.mp4 ! decodebin ! videoconvert ! videoscale ! \
         video/x-raw,format=RGBA,width=320,height=180 ! identity eos-after=61 ! filesink location="$1"
 }
+# Unpacks the packages as npm would: FOLDER TO
+unpack_web() {
+    local name
+    for name in superpixels superpixels-scalar; do
+        mkdir -p "$2/node_modules/$name"
+        tar -xzf "$1/$name"-[0-9]*.tgz --strip-components=1 -C "$2/node_modules/$name"
+    done
+}
 try_web() {
     local folder=$target_dir/superpixel-npm-test
     rm -rf "$folder"
-    mkdir -p "$folder/unpacked"
     packaging/build.sh web "$folder"
-    tar -xzf "$folder"/superpixels-*.tgz -C "$folder/unpacked"
+    unpack_web "$folder" "$folder"
     web_frames "$folder/frames.rgba"
-    SUPERPIXEL_WEB=$folder/unpacked/package SUPERPIXEL_FRAMES=$folder/frames.rgba \
-        SUPERPIXEL_EXPECTED=$target_dir/debug/examples/expected \
-        node --test web/tests/package.test.mjs web/tests/mask.test.mjs
+    export SUPERPIXEL_WEB=$folder/node_modules/superpixels SUPERPIXEL_FRAMES=$folder/frames.rgba \
+        SUPERPIXEL_EXPECTED=$target_dir/debug/examples/expected
+    node --test web/tests/package.test.mjs web/tests/mask.test.mjs
+    # The same with the other WebAssembly.
+    NODE_OPTIONS="--import $PWD/web/tests/without-simd.mjs" node --test --test-name-pattern="library|levels" web/tests/package.test.mjs
 }
 # What the script serves is tried, and the package that it built, in Chromium or in a Firefox: [FIREFOX]
 try_web_pages() {
@@ -25,7 +34,7 @@ try_web_pages() {
     # Other lanes have their own.
     local scratch=$folder
     rm -rf "$folder"
-    mkdir -p "$folder/unpacked"
+    mkdir -p "$folder"
     expect 0 pipelines/playground.sh --help
     expect 2 pipelines/playground.sh --port
     expect 2 pipelines/playground.sh --port 65536
@@ -37,11 +46,11 @@ try_web_pages() {
         kill -0 $server 2>/dev/null || { cat "$log"; return 1; }
         sleep 0.2
     done
-    tar -xzf "$target_dir"/superpixel-playground-package/superpixels-*.tgz -C "$folder/unpacked"
+    unpack_web "$target_dir/superpixel-playground-package" "$folder"
     web_frames "$folder/frames.rgba"
     # Types are of no browser.
     [ "$firefox" ] || tests+=(web/tests/types.test.mjs)
-    SUPERPIXEL_WEB=$folder/unpacked/package SUPERPIXEL_FRAMES=$folder/frames.rgba SUPERPIXEL_PLAYGROUND=$address FIREFOX=$firefox \
+    SUPERPIXEL_WEB=$folder/node_modules/superpixels SUPERPIXEL_FRAMES=$folder/frames.rgba SUPERPIXEL_PLAYGROUND=$address FIREFOX=$firefox \
         node --test "${tests[@]}" || status=1
     kill $server
     return $status

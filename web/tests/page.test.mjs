@@ -38,6 +38,7 @@ function scene() {
 const picture = scene();
 
 const pages = {
+  "/old.html": "<!doctype html><meta charset=utf-8><script>WebAssembly.validate = () => false</script>",
   "/brush.html": `<!doctype html><meta charset="utf-8"><style>body { margin: 0; background: #222 } superpixel-brush { width: ${WIDTH}px }</style>
     <script type="module" src="/package/brush.js"></script><superpixel-brush></superpixel-brush>`,
 };
@@ -58,7 +59,7 @@ let server, origin, browser;
 before(async () => {
   server = createServer(async (request, answer) => {
     const path = new URL(request.url, "http://localhost").pathname;
-    const places = [["/package/", web], ["/annotate/superpixels/", web], ["/annotate/", annotate]];
+    const places = [["/package/", web], ["/node_modules/", join(web, "..")], ["/annotate/superpixels/", web], ["/annotate/", annotate]];
     const [prefix, folder] = places.find(([prefix]) => path.startsWith(prefix)) ?? [];
     const file = folder && join(folder, normalize(path.slice(prefix.length) || "index.html"));
     const content = pages[path] ?? made[path] ?? (file && (await readFile(file).catch(() => null)));
@@ -419,6 +420,19 @@ test("labels and tables in the browser are those in Node", async (t) => {
     segmenter.free();
   }
   assert.equal(at, found.length);
+});
+
+test("an engine without SIMD loads the other WebAssembly", async (t) => {
+  const page = await open(t, "/old.html");
+  const asked = [];
+  page.on("request", (request) => asked.push(new URL(request.url()).pathname));
+  const labels = await bytesOf(page, `await (async () => {
+    const { segment } = await import("/node_modules/superpixels/browser.js");
+    const data = new Uint8ClampedArray(await (await fetch("/scene.rgba")).arrayBuffer());
+    return segment(new ImageData(data, ${WIDTH}, ${HEIGHT}), { nSegments: 500 }).labels;
+  })()`);
+  assert.deepEqual(labels, Buffer.from(sp.segment(picture, { nSegments: 500 }).labels.buffer));
+  assert.deepEqual(asked.filter((path) => path.endsWith(".wasm")), ["/node_modules/superpixels-scalar/superpixels.wasm"]);
 });
 
 test("a frame of a film is sent without the others", async (t) => {
