@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MPL-2.0
-"""Says what a built program holds: bill.py MANIFEST TARGET BILL LICENSES [--force]
+"""Says what a built program holds: bill.py MANIFEST TARGET BILL LICENSES [--force] [--features LIST]
 
 Writes the crates that are linked into the package of MANIFEST for TARGET, with their checksums, as a CycloneDX 1.5 bill of materials,
-and the texts of their licenses. Both are the same for the same Cargo.lock and compiler, and name no path.
+and the texts of their licenses. Features are the default ones, or those of a list in their place. Both are the same for the same
+Cargo.lock and compiler, and name no path.
 Files of these names that it has not made stay, unless it gets --force.
 """
 
@@ -23,9 +24,9 @@ def cargo(*arguments):
     return subprocess.run(["cargo", *arguments], stdout=subprocess.PIPE, check=True, text=True).stdout
 
 
-def linked(manifest, target):
+def linked(manifest, target, features):
     """Packages as "name version" with their license, and who depends on whom. Of the features that are on, other than cargo metadata."""
-    command = ["tree", "--locked", "--manifest-path", manifest, "--target", target, "--edges", "normal,no-proc-macro"]
+    command = ["tree", "--locked", "--manifest-path", manifest, "--target", target, "--edges", "normal,no-proc-macro", *features]
     licenses, needs, above = {}, {}, []
     for line in cargo(*command, "--prefix", "depth", "--format", " {p}|{l}").splitlines():
         depth, name, version, license = re.match(r"(\d+) (\S+) v(\S+).*\|([^|]*?)( \(\*\))?$", line).groups()[:4]
@@ -81,6 +82,10 @@ def is_ours(content):
 
 def main():
     force, arguments = "--force" in sys.argv[1:], [word for word in sys.argv[1:] if word != "--force"]
+    features = []
+    if arguments[-2:-1] == ["--features"]:
+        *arguments, option, names = arguments
+        features = ["--no-default-features", option, names]
     if len(arguments) != 4:
         sys.exit(__doc__)
     manifest, target, bill, text = arguments
@@ -89,7 +94,7 @@ def main():
     check_apart([manifest, lock], [bill])
     for path in (bill, text):
         check_target(path, is_ours, force)
-    licenses, needs = linked(manifest, target)
+    licenses, needs = linked(manifest, target, features)
     folder_of = folders(manifest)
     checksum = checksums(lock)
     top = next(iter(licenses))

@@ -5,9 +5,11 @@
 # PACKAGE is one of
 #   wheel   the Python package: a wheel for Linux with glibc 2.17 or newer and Python 3.9 or newer, and its source archive
 #   deb     the plugin as a Debian package, with one of its debug symbols, for this release of Debian or Ubuntu and later ones
+#   programs  superpixel-bench, superpixel-clip and superpixel-studio, in an archive, for systems with a C library and a GStreamer
+#           no older than those here
 #   crate   the library's source archive, as a registry takes it, and its bill of materials
 #   web     the npm package: WebAssembly for browsers and Node
-# ARCH is that of this machine, the default; for the wheel and the deb, which x86-64 builds for both, amd64 or arm64.
+# ARCH is that of this machine, the default; for the wheel, the deb and the programs, which x86-64 builds for both, amd64 or arm64.
 # They appear in FOLDER (default: packages in Cargo's target folder), in place of those that were built there before; --force replaces
 # other files of the same names. All need Rust; the wheel python3 with pip and the package
 # index, the web npm, the others the build packages of the README, the deb also debhelper.
@@ -24,7 +26,7 @@ target_dir=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 # shellcheck source=pipelines/output.sh
 . "$root/pipelines/output.sh"
 
-usage() { sed -n '3,13s|^# \{0,1\}||p' "${BASH_SOURCE[0]}"; }
+usage() { sed -n '3,15s|^# \{0,1\}||p' "${BASH_SOURCE[0]}"; }
 say() { printf '== %s\n' "$*"; }
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
@@ -33,14 +35,14 @@ if [ "${1:-}" = --force ]; then
     shift
 fi
 case ${1:-} in
-    wheel | deb | crate | web) package=$1 arch= ;;
+    wheel | deb | programs | crate | web) package=$1 arch= ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
 esac
 shift
 if [ "${1:-}" = --arch ]; then
     case $package,${2:-} in
-        wheel,amd64 | wheel,arm64 | deb,amd64 | deb,arm64) arch=$2 ;;
+        wheel,amd64 | wheel,arm64 | deb,amd64 | deb,arm64 | programs,amd64 | programs,arm64) arch=$2 ;;
         *) usage >&2; exit 2 ;;
     esac
     shift 2
@@ -96,10 +98,57 @@ print($1 or '')"
 }
 triple_here() { rustc -vV | sed -n 's/^host: //p'; }
 
+# Sets `triple` to the machine that `arch` names, with compiler, linker and libraries, `unpacked`, where it is not this one.
+choose_machine() {
+    triple=$(triple_here)
+    [ "$arch" ] && [ "$arch" != "$(dpkg --print-architecture)" ] || return 0
+    [ "$(dpkg --print-architecture),$arch" = amd64,arm64 ] || die "the $package for $arch is built on $arch"
+    command -v aarch64-linux-gnu-gcc >/dev/null || die "the cross compiler is missing: apt-get install ${arm64_packages[*]:0:2}"
+    prepare_arm64_libraries || die "no compiler for $arm64_triple, or Debian's packages for ARM64 could not be fetched"
+    triple=$arm64_triple
+}
+# Sets `released`, the date of a release or nothing, and `epoch`, the time of the release or of the last commit.
+choose_time() {
+    released=$(fact "(p['metadata'] or {}).get('gstreamer', {}).get('release_date')")
+    if [ "$released" ]; then epoch=$(date -u -d "$released" +%s); else epoch=$(git log -1 --format=%ct); fi
+}
+
 # Makes a database of packages whose files are where they were unpacked, as dpkg-shlibdeps asks for them: FOLDER
 cross_database() {
     cp -r "$unpacked/var/lib/dpkg" "$1"
     sed -i "s|^/|$unpacked/|" "$1"/info/*.list
+}
+
+# Builds what cargo's arguments say, without symbols, and prints the path of the program NAME: NAME ARGUMENT...
+compile() {
+    # Messages of panics name files; not where they were here.
+    CARGO_PROFILE_RELEASE_STRIP=symbols RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo --remap-path-prefix=$root=superpixel" \
+        tools/built.sh "$1" cargo build --locked --release --target "$triple" --target-dir "$target_dir" "${@:2}"
+}
+build_programs() {
+    local stage=$target_dir/superpixel-programs triple name archive program built released epoch bench=cli,cuda
+    git rev-parse --verify -q HEAD >/dev/null || die "this needs a git checkout, which says when its files are from"
+    choose_machine
+    choose_time
+    fresh_folder "$stage"
+    name=superpixel-programs-$(fact "p['version']")-$triple
+    mkdir "$stage/$name"
+    # The library alone, which needs no GStreamer.
+    built=$(compile superpixel-bench --no-default-features --features $bench --bin superpixel-bench)
+    cp "$built" "$stage/$name/"
+    packaging/bill.py Cargo.toml "$triple" "$stage/$name/superpixel-bench.cdx.json" "$stage/$name/superpixel-bench.licenses" --features $bench
+    for program in clip studio; do
+        # Both at once, with one build of the library.
+        built=$(compile superpixel-$program --package superpixel-clip --package superpixel-studio --bins)
+        cp "$built" "$stage/$name/"
+        packaging/bill.py $program/Cargo.toml "$triple" "$stage/$name"/superpixel-$program.{cdx.json,licenses}
+    done
+    cp LICENSE "$stage/$name/"
+    archive=$stage/$name.tar.gz
+    tar -C "$stage" -c --sort=name --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --mtime="@$epoch" "$name" | gzip -n9 >"$archive"
+    publish "$folder" "$archive"
+    rm -rf "$stage"
+    (cd "$folder" && ls -l "${archive##*/}")
 }
 
 # Built from a copy of what git has, with Debian's own tools, so that debug symbols, dependencies and dates are as Debian wants them.
@@ -107,13 +156,9 @@ build_deb() {
     local stage=$target_dir/superpixel-deb name=gstreamer1.0-superpixel triple tree version released maintainer epoch cross=()
     command -v dh >/dev/null || die "debhelper is missing: apt-get install debhelper"
     git rev-parse --verify -q HEAD >/dev/null || die "this needs a git checkout, which says what belongs to the package"
-    triple=$(triple_here)
+    choose_machine
     fresh_folder "$stage"
-    if [ "$arch" ] && [ "$arch" != "$(dpkg --print-architecture)" ]; then
-        [ "$(dpkg --print-architecture),$arch" = amd64,arm64 ] || die "the deb for $arch is built on $arch"
-        command -v aarch64-linux-gnu-gcc >/dev/null || die "the cross compiler is missing: apt-get install ${arm64_packages[*]:0:2}"
-        prepare_arm64_libraries || die "no compiler for $arm64_triple, or Debian's packages for ARM64 could not be fetched"
-        triple=$arm64_triple
+    if [ "$triple" != "$(triple_here)" ]; then
         cross_database "$stage/database"
         export SUPERPIXEL_CROSS_TRIPLE=$triple
         export SUPERPIXEL_CROSS_SHLIBDEPS="--admindir=$stage/database -l$unpacked/usr/lib/aarch64-linux-gnu -l$unpacked/lib/aarch64-linux-gnu"
@@ -123,14 +168,9 @@ build_deb() {
     mkdir -p "$tree"
     git ls-files -z | tar -c --null --files-from=- | tar -x -m -C "$tree"
     version=$(fact "p['version']")
-    released=$(fact "(p['metadata'] or {}).get('gstreamer', {}).get('release_date')")
-    if [ "$released" ]; then
-        epoch=$(date -u -d "$released" +%s)
-    else
-        epoch=$(git log -1 --format=%ct)
-        # Sorts before the release.
-        version=$version~git$(date -u -d "@$epoch" +%Y%m%d%H%M%S).$(git rev-parse --short=7 HEAD)
-    fi
+    choose_time
+    # Sorts before the release.
+    [ "$released" ] || version=$version~git$(date -u -d "@$epoch" +%Y%m%d%H%M%S).$(git rev-parse --short=7 HEAD)
     # dpkg wants an address; an empty one is at least none.
     maintainer=$(fact "p['authors'][0]")
     case $maintainer in *"<"*) ;; *) maintainer="$maintainer <>" ;; esac

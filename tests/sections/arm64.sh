@@ -109,7 +109,7 @@ try_arm64_wheel() {
 # The plugin as the deb for ARM64 has it, in Debian's GStreamer of ARM64, emulated: its elements, and the label maps of a pipeline, which
 # are this machine's. packaging/try-deb.sh installs the package in a system of ARM64.
 try_arm64_deb() {
-    local folder=$target_dir/superpixel-arm64-deb archive depends name settings pipeline
+    local folder=$target_dir/superpixel-arm64-deb archive depends name settings pipeline emulated
     rm -rf "$folder"
     use_plugin
     packaging/build.sh deb --arch arm64 "$folder/packages"
@@ -122,7 +122,8 @@ try_arm64_deb() {
     [[ $depends != *cross* ]]
     dpkg -x "$archive" "$folder/installed"
     unpack_arm64 gstreamer-play-arm64 gstreamer1.0-tools:arm64 gstreamer1.0-plugins-base:arm64
-    arm64_gstreamer "$folder" gst-inspect-1.0 superpixel >"$folder/inspect.txt"
+    emulate_gstreamer "$folder"
+    "${emulated[@]}" "$unpacked/usr/bin/gst-inspect-1.0" superpixel >"$folder/inspect.txt"
     grep "^  Filename *$folder/installed/usr/lib/aarch64-linux-gnu/gstreamer-1.0/libgstsuperpixel.so" "$folder/inspect.txt"
     for settings in "superpixel-size=32" "algo=quickshift sigma=2 tau=8 overlay=mean-color" "algo=lsc regions=40"; do
         # shellcheck disable=SC2206  # words on purpose
@@ -132,18 +133,75 @@ try_arm64_deb() {
         gst-launch-1.0 -q "${pipeline[@]}"
         sha256sum "$folder/drawn" "$folder/labels" >"$folder/here"
         rm "$folder/drawn" "$folder/labels"
-        arm64_gstreamer "$folder" gst-launch-1.0 -q "${pipeline[@]}"
+        "${emulated[@]}" "$unpacked/usr/bin/gst-launch-1.0" -q "${pipeline[@]}"
         [ -s "$folder/labels" ]
         sha256sum -c "$folder/here"
     done
 }
-# Runs a program of the unpacked GStreamer with the plugin of the deb; the scanner of plugins is no program that this machine starts.
-# FOLDER PROGRAM ARGUMENT...
-arm64_gstreamer() {
-    local lib=$unpacked/usr/lib/aarch64-linux-gnu
-    env -u GST_PLUGIN_PATH qemu-aarch64 -L "$unpacked" -E LD_LIBRARY_PATH="$lib:$unpacked/lib/aarch64-linux-gnu" \
-        -E GST_PLUGIN_SYSTEM_PATH="$lib/gstreamer-1.0" -E GST_PLUGIN_PATH="$1/installed/usr/lib" -E GST_REGISTRY="$1/registry.bin" \
-        -E GST_REGISTRY_FORK=no "$unpacked/usr/bin/$2" "${@:3}"
+# The programs for ARM64: superpixel-bench measures with the C library alone; superpixel-clip in Debian's GStreamer of ARM64 gives the
+# tables and label maps of this machine's for a few frames; the studio sends its page and a frame.
+try_arm64_programs() {
+    local folder=$target_dir/superpixel-arm64-programs bin lib name i pid status=0 emulated
+    rm -rf "$folder"
+    mkdir -p "$folder/plugins"
+    packaging/build.sh programs --arch arm64 "$folder/packages"
+    tar -xzf "$folder"/packages/superpixel-programs-*-"$arm64_triple".tar.gz -C "$folder"
+    bin=$(echo "$folder"/superpixel-programs-*)
+    for name in bench/image clip/parquet studio/axum; do
+        grep -q "\"name\": \"${name#*/}\"" "$bin/superpixel-${name%/*}.cdx.json"
+        grep -q "^Licenses" "$bin/superpixel-${name%/*}.licenses"
+    done
+    qemu-aarch64 -L "$arm64_root" "$bin/superpixel-bench" --help >"$folder/help.txt"
+    grep -q -- --superpixel-size "$folder/help.txt"
+    qemu-aarch64 -L "$arm64_root" "$bin/superpixel-bench" --backend cpu --threads 1 --sizes 320x240 --superpixel-size 16 \
+        --algorithms slic,lsc --runs 2 --warm-up 0 | tee "$folder/bench.txt"
+    for name in slic lsc; do grep -E "320x240 .*\b$name\b" "$folder/bench.txt"; done
+
+    unpack_arm64 gstreamer-clip-arm64 gstreamer1.0-plugins-{base,good,bad}:arm64 gstreamer1.0-libav:arm64
+    emulate_gstreamer "$folder"
+    lib=$unpacked/usr/lib/aarch64-linux-gnu/gstreamer-1.0
+    # Others take emulated minutes to be scanned.
+    for name in app coreelements isomp4 jpeg libav matroska playback typefindfunctions videoconvertscale videofilter videoparsersbad; do
+        ln -s "$lib/libgst$name.so" "$folder/plugins/"
+    done
+    gst-launch-1.0 -q filesrc location=media/bigbuckbunny.mp4 ! qtdemux ! h264parse ! identity eos-after=6 ! mp4mux ! \
+        filesink location="$folder/clip.mp4"
+    "$target_dir/debug/superpixel-clip" "$folder/clip.mp4" "$folder/here" superpixel-size=24 --software-decoder
+    "${emulated[@]}" "$bin/superpixel-clip" "$folder/clip.mp4" "$folder/arm64" superpixel-size=24 --software-decoder
+    for name in regions adjacency events; do
+        [ -s "$folder/here/$name.parquet" ]
+        cmp "$folder/here/$name.parquet" "$folder/arm64/$name.parquet"
+    done
+    for name in here arm64; do
+        gst-launch-1.0 -q filesrc location="$folder/$name/labels.mkv" ! matroskademux ! avdec_ffv1 ! filesink location="$folder/$name.gray16"
+    done
+    # Five frames of 1280x720.
+    [ "$(stat -c %s "$folder/here.gray16")" = $((5 * 1280 * 720 * 2)) ]
+    cmp "$folder/here.gray16" "$folder/arm64.gray16"
+
+    "${emulated[@]}" "$bin/superpixel-studio" --port 0 media/bigbuckbunny.mp4 superpixel-size=32 >"$folder/address" &
+    pid=$!
+    for ((i = 0; i < 600; i++)); do
+        [ ! -s "$folder/address" ] || break
+        sleep 0.2
+    done
+    python3 tests/readers/studio.py "$(cat "$folder/address")" studio/page/index.html >"$folder/studio.txt" || status=$?
+    kill "$pid" || status=$?
+    wait "$pid" || true
+    cat "$folder/studio.txt"
+    [ $status = 0 ]
+    grep -qE '^1280 720 [0-9]{3,}$' "$folder/studio.txt"
+}
+# Sets `emulated` to what runs a program with the unpacked GStreamer: with the plugins in FOLDER/plugins alone where they are, else with
+# all and that of the deb. The scanner of plugins is no program that this machine starts. FOLDER
+emulate_gstreamer() {
+    local lib=$unpacked/usr/lib/aarch64-linux-gnu plugins=$1/plugins
+    [ -d "$plugins" ] || plugins=$lib/gstreamer-1.0
+    # Links that an installation would make lead to libraries in folders of their own.
+    emulated=(env -u GST_PLUGIN_PATH qemu-aarch64 -L "$unpacked"
+        -E LD_LIBRARY_PATH="$lib:$unpacked/lib/aarch64-linux-gnu:$lib/blas:$lib/lapack:$lib/pulseaudio"
+        -E GST_PLUGIN_SYSTEM_PATH="$plugins" -E GST_PLUGIN_PATH="$1/installed/usr/lib" -E GST_REGISTRY="$1/registry.bin"
+        -E GST_REGISTRY_FORK=no)
 }
 # Runs the unpacked Python: FOLDER-OF-PACKAGES ARGUMENT...
 arm64_python() {
@@ -152,15 +210,16 @@ arm64_python() {
     env -u PYTHONPATH qemu-aarch64 -L "$unpacked" -E LD_LIBRARY_PATH="$lib/blas:$lib/lapack" -E PYTHONHOME="$unpacked/usr" \
         -E PYTHONPATH="$1:$unpacked/usr/lib/python3/dist-packages" "$unpacked"/usr/bin/python3 "${@:2}"
 }
-deb_section_of_arm() {
+# A section that links with Debian's GStreamer of ARM64: NAME FUNCTION [PACKAGE ...]
+linked_section_of_arm() {
     if ! command -v dpkg-buildpackage >/dev/null && ! command -v apt-get >/dev/null; then
         skip "$1" "not a Debian or Ubuntu system"
         return
     fi
-    install_packages debhelper
+    install_packages "${@:3}"
     # In a shell of its own, which may choose another compiler.
     if (prepare_arm64_libraries); then
-        beside "$1" try_arm64_deb
+        beside "$1" "$2"
     else
         skip "$1" "Debian's GStreamer for ARM64 could not be fetched"
     fi
@@ -190,7 +249,8 @@ arm64_sections() {
         beside "ARM64" try_arm64
         long beside "ARM64, tests of the library" try_arm64_library
         long wheel_section_of_arm "ARM64 wheel"
-        long deb_section_of_arm "ARM64 deb"
+        long linked_section_of_arm "ARM64 deb" try_arm64_deb debhelper
+        long linked_section_of_arm "ARM64 programs" try_arm64_programs
         long picture_section_of_arm "ARM64, photographs and clips"
     else
         skip "ARM64" "no compiler for $arm64_triple, or no cross linker and emulator of Debian could be installed"
