@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MPL-2.0
-# Builds packages: packaging/build.sh [--force] PACKAGE [--arch ARCH] [FOLDER]
+# Builds packages: packaging/build.sh [--force] PACKAGE [--arch ARCH] [--musl] [FOLDER]
 #
 # PACKAGE is one of
-#   wheel   the Python package: a wheel for Linux with glibc 2.17 or newer and Python 3.9 or newer, and its source archive
+#   wheel   the Python package: a wheel for Linux with glibc 2.17 or newer, or with --musl musl 1.2 or newer (Alpine 3.13), and Python
+#           3.9 or newer, and its source archive
 #   deb     the plugin as a Debian package, with one of its debug symbols, for this release of Debian or Ubuntu and later ones
 #   programs  superpixel-bench, superpixel-clip and superpixel-studio, in an archive, for systems with a C library and a GStreamer
 #           no older than those here
@@ -26,7 +27,7 @@ target_dir=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
 # shellcheck source=pipelines/output.sh
 . "$root/pipelines/output.sh"
 
-usage() { sed -n '3,15s|^# \{0,1\}||p' "${BASH_SOURCE[0]}"; }
+usage() { sed -n '3,16s|^# \{0,1\}||p' "${BASH_SOURCE[0]}"; }
 say() { printf '== %s\n' "$*"; }
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
@@ -40,12 +41,17 @@ case ${1:-} in
     *) usage >&2; exit 2 ;;
 esac
 shift
+musl=
 if [ "${1:-}" = --arch ]; then
     case $package,${2:-} in
         wheel,amd64 | wheel,arm64 | deb,amd64 | deb,arm64 | programs,amd64 | programs,arm64) arch=$2 ;;
         *) usage >&2; exit 2 ;;
     esac
     shift 2
+fi
+if [ "$package,${1:-}" = wheel,--musl ]; then
+    musl=yes
+    shift
 fi
 [ $# -le 1 ] || { usage >&2; exit 2; }
 folder=$(realpath -m "${1:-$target_dir/packages}")
@@ -59,14 +65,17 @@ may_write "$folder"
 
 # The wheel is built from the source archive, which shows that the archive is whole.
 build_wheel() {
-    local maturin stage=$target_dir/superpixel-wheel triple=x86_64-unknown-linux-gnu built source
+    local maturin stage=$target_dir/superpixel-wheel triple=x86_64-unknown-linux-gnu libraries=manylinux2014 built source
     [ "$(uname -m)" = x86_64 ] || die "the pinned maturin and zig are programs for x86-64"
     fetch_maturin || die "pip could not fetch maturin"
     maturin=$tool
     fetch_zig || die "pip could not fetch ziglang"
     PATH=${tool%/*}:$PATH
-    if [ "$arch" = arm64 ]; then
-        triple=$arm64_triple
+    [ "$arch" != arm64 ] || triple=$arm64_triple
+    if [ "$musl" ]; then
+        triple=${triple/%gnu/musl} libraries=musllinux_1_2
+        has_target "$triple" || die "there is no compiler for $triple: rustup target add $triple"
+    elif [ "$arch" = arm64 ]; then
         prepare_arm64_target || die "there is no compiler for $triple: rustup target add $triple"
     fi
     fresh_folder "$stage"
@@ -77,10 +86,10 @@ build_wheel() {
     # Times of their own: those of the archive are old, and Cargo would take what an earlier build has left for newer.
     tar -xzmf "$source" -C "$stage"
     cd "${source%.tar.gz}"
-    "$root/packaging/bill.py" python/Cargo.toml $triple superpixels.cdx.json LICENSE-THIRD-PARTY
+    "$root/packaging/bill.py" python/Cargo.toml "$triple" superpixels.cdx.json LICENSE-THIRD-PARTY
     # Messages of panics name files; not where they were here.
     RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo --remap-path-prefix=$PWD=superpixels" \
-        CARGO_TARGET_DIR=$target_dir "$maturin" build --release --locked --strip --zig --compatibility manylinux2014 --target $triple \
+        CARGO_TARGET_DIR=$target_dir "$maturin" build --release --locked --strip --zig --compatibility $libraries --target "$triple" \
         --sbom-include superpixels.cdx.json --out "$stage/wheel"
     built=$(echo "$stage"/wheel/*.whl)
     cd "$root"

@@ -8,14 +8,11 @@ arm64_packages=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user)
 # Folder of the C library that emulated programs see.
 arm64_root=/usr/aarch64-linux-gnu
 
-has_arm64() { [ -n "$(compgen -G "$(rustc --print target-libdir --target $arm64_triple 2>/dev/null)/libstd-*.rlib")" ]; }
-
-# Takes the target that is there, else rustup's, else a compiler of Debian with the libraries of both machines.
-prepare_arm64_target() {
-    has_arm64 && return
-    if command -v rustup >/dev/null && timeout 300 rustup target add $arm64_triple && has_arm64; then return; fi
-    use_debian_arm64
-}
+is_there() { [ -n "$(compgen -G "$(rustc --print target-libdir --target "$1" 2>/dev/null)/libstd-*.rlib")" ]; }
+# Takes the target that is there, else rustup's: TRIPLE
+has_target() { is_there "$1" || { command -v rustup >/dev/null && timeout 300 rustup target add "$1" && is_there "$1"; }; }
+# The same, or a compiler of Debian with the libraries of both machines.
+prepare_arm64_target() { has_target $arm64_triple || use_debian_arm64; }
 
 # Prepares the target, and tells cargo the linker and the emulator, which have to be there.
 prepare_arm64() {

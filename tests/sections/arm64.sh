@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MPL-2.0
 # shellcheck shell=bash disable=SC2034,SC2154  # sourced: those who do use what stands here, and the other way around
-# Sections of tests/run.sh: the library on ARM64, emulated.
+# Sections of tests/run.sh: the library on ARM64, emulated, and with musl.
 
 # Settings of the frames that are compared, each for some frames of the clip.
 arm64_jobs=(
@@ -9,7 +9,8 @@ arm64_jobs=(
     "3 algo=snic superpixels=300 temporal=true" "1 algo=quickshift superpixels=300" "2 algo=quickshift superpixels=300 temporal=true regions=50"
 )
 # With the features of neither elements nor device.
-arm64_build=(--locked --no-default-features --target "$arm64_triple" --target-dir "$target_dir/superpixel-arm64")
+arm64_build=(--locked --no-default-features --target-dir "$target_dir/superpixel-arm64")
+musl_triples=({x86_64,aarch64}-unknown-linux-musl)
 # Crates of the tests that wrap libraries in C take none of ARM64: no test that needs one is built.
 leave_out_libraries() {
     local name
@@ -17,26 +18,49 @@ leave_out_libraries() {
         export "SYSTEM_DEPS_${name}_NO_PKG_CONFIG=1" "SYSTEM_DEPS_${name}_LIB=c"
     done
 }
-# Compares the lines that both machines print for the jobs of a folder, which are as many as said: FOLDER LINES
-compare_arm64() {
-    local program
+# Compares the lines that programs for other targets print for the jobs of a folder with this machine's, which are as many as said:
+# FOLDER LINES TRIPLE...
+compare_targets() {
+    local triple program
     # The last word of a line is a time.
     "$target_dir/debug/examples/expected" <"$1/jobs" | sed 's/ [^ ]*$//' >"$1/here"
-    prepare_arm64
-    program=$(tools/built.sh expected cargo build "${arm64_build[@]}" --package superpixels-web --example expected)
-    qemu-aarch64 -L "$arm64_root" "$program" <"$1/jobs" | sed 's/ [^ ]*$//' >"$1/arm64"
     [ "$(wc -l <"$1/here")" = "$2" ]
-    diff "$1/here" "$1/arm64"
-    echo "$2 frames are equal"
+    for triple in "${@:3}"; do
+        program=$(tools/built.sh expected cargo build "${arm64_build[@]}" --target "$triple" --package superpixels-web --example expected)
+        case $triple in
+            aarch64*) qemu-aarch64 -L "$arm64_root" "$program" <"$1/jobs" ;;
+            *) "$program" <"$1/jobs" ;;
+        esac | sed 's/ [^ ]*$//' >"$1/there"
+        diff "$1/here" "$1/there"
+        echo "$triple: $2 frames are equal"
+    done
 }
-try_arm64() {
-    local folder=$target_dir/superpixel-arm64-frames job
+# Writes frames of the clip and the jobs that have 25 of them: FOLDER
+write_jobs() {
+    local folder=$1 job
     rm -rf "$folder"
     mkdir -p "$folder"
     gst-launch-1.0 -q filesrc location=media/bigbuckbunny.mp4 ! decodebin ! videoconvert ! videoscale ! \
         video/x-raw,format=RGBA,width=320,height=180 ! identity eos-after=7 ! filesink location="$folder/frames.rgba"
     for job in "${arm64_jobs[@]}"; do echo "320 180 $folder/frames.rgba $job"; done >"$folder/jobs"
-    compare_arm64 "$folder" 25
+}
+try_arm64() {
+    write_jobs "$target_dir/superpixel-arm64-frames"
+    prepare_arm64
+    compare_targets "$target_dir/superpixel-arm64-frames" 25 "$arm64_triple"
+}
+# The library with musl, in programs that have it within; and the wheels for it, which are not loaded.
+try_musl() {
+    local folder=$target_dir/superpixel-musl arch
+    write_jobs "$folder"
+    # Not for the wheels, whose linker is zig.
+    CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER=aarch64-linux-gnu-gcc compare_targets "$folder" 25 "${musl_triples[@]}"
+    for arch in amd64 arm64; do packaging/build.sh wheel --arch $arch --musl "$folder/packages"; done
+    for arch in x86_64 aarch64; do
+        python3 -m zipfile -e "$folder"/packages/superpixels-*-musllinux_1_2_$arch.whl "$folder/$arch"
+        readelf -d "$folder/$arch/superpixels/_native.abi3.so" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' >"$folder/needed"
+        [ "$(cat "$folder/needed")" = libc.so ]
+    done
 }
 # Photographs and clips of the user's folders: each algorithm alone and with exactly 50 regions, clips in temporal mode. SUPERPIXEL_IMAGES and SUPERPIXEL_CLIPS name the folders; each folder of pictures in the second is a clip.
 try_arm64_pictures() {
@@ -58,7 +82,8 @@ try_arm64_pictures() {
         number=$((number + 1))
     done < <([ -z "${SUPERPIXEL_CLIPS:-}" ] || find -L "$SUPERPIXEL_CLIPS" -mindepth 1 -type d | sort)
     [ "$number" -gt 0 ]
-    compare_arm64 "$folder" "$lines"
+    prepare_arm64
+    compare_targets "$folder" "$lines" "$arm64_triple"
     rm -f "$folder"/*.rgba
 }
 # Writes a picture or clip as frames and adds its jobs to those of try_arm64_pictures: NUMBER FRAMES SETTING SOURCE...
@@ -85,7 +110,7 @@ picture_jobs() {
 try_arm64_library() {
     prepare_arm64
     leave_out_libraries
-    cargo test "${arm64_build[@]}" --package gst-plugin-superpixel --test library -- hashes by_hand a_checker_of_two_colors \
+    cargo test "${arm64_build[@]}" --target "$arm64_triple" --package gst-plugin-superpixel --test library -- hashes by_hand a_checker_of_two_colors \
         lsc_is_what_the_paper small_sizes_equal_the_specification identities_without_clusters
 }
 # The wheel for ARM64 in Debian's Python of it, compared with the package as the tests of this machine have it.
@@ -224,6 +249,15 @@ linked_section_of_arm() {
         skip "$1" "Debian's GStreamer for ARM64 could not be fetched"
     fi
 }
+musl_section() {
+    if ! (has_target "${musl_triples[0]}") || ! (has_target "${musl_triples[1]}"); then
+        skip "$1" "no compiler for ${musl_triples[*]}"
+    elif ! fetch_zig || ! fetch_maturin; then
+        skip "$1" "pip could not fetch zig and maturin"
+    else
+        beside "$1" try_musl
+    fi
+}
 wheel_section_of_arm() {
     if ! fetch_zig || ! fetch_maturin; then
         skip "$1" "pip could not fetch zig and maturin"
@@ -248,6 +282,7 @@ arm64_sections() {
     if find_arm64; then
         beside "ARM64" try_arm64
         long beside "ARM64, tests of the library" try_arm64_library
+        long musl_section "musl"
         long wheel_section_of_arm "ARM64 wheel"
         long linked_section_of_arm "ARM64 deb" try_arm64_deb debhelper
         long linked_section_of_arm "ARM64 programs" try_arm64_programs
