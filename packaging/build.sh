@@ -9,7 +9,7 @@
 #   programs  superpixel-bench, superpixel-clip and superpixel-studio, in an archive, for systems with a C library and a GStreamer
 #           no older than those here
 #   crate   the library's source archive, as a registry takes it, and its bill of materials
-#   web     the npm package: WebAssembly for browsers and Node
+#   web     the npm packages: WebAssembly for browsers and Node, and one for engines without SIMD
 # ARCH is that of this machine, the default; for the wheel, the deb and the programs, which x86-64 builds for both, amd64 or arm64.
 # They appear in FOLDER (default: packages in Cargo's target folder), in place of those that were built there before; --force replaces
 # other files of the same names. All need Rust; the wheel python3 with pip and the package
