@@ -143,8 +143,11 @@ struct Names {
     certain: bool,
 }
 
+/// Whether priors cut, and what crossing their borders costs.
+type DrawnPrior = Option<(bool, Option<u8>)>;
+
 /// Asks for priors, which cut or do not, where the other parameters allow them.
-fn expect_prior(params: &mut Params, prior: Option<(bool, Option<u8>)>) {
+fn expect_prior(params: &mut Params, prior: DrawnPrior) {
     params.prior = prior.is_some() && params.connectivity;
     let (cuts, price) = prior.unwrap_or((true, None));
     (params.prior_cuts, params.prior_price) = (cuts, price.unwrap_or(0).into());
@@ -216,7 +219,7 @@ fn sequence(u: &mut Unstructured<'_>) -> Result<()> {
 fn step(
     u: &mut Unstructured<'_>,
     sides: &mut [Side; 2],
-    (params, prior): (&mut Params, Option<bool>),
+    (params, prior): (&mut Params, DrawnPrior),
     names: &mut Names,
     buffer: &mut Buffer,
 ) -> Result<()> {

@@ -680,7 +680,7 @@ fn every_numeric_playing_property_is_controllable() {
             assert!(property.flags().contains(gst::PARAM_FLAG_CONTROLLABLE), "{}", property.name());
         }
     }
-    assert_eq!(numeric, 25);
+    assert_eq!(numeric, 26);
 }
 
 #[test]
