@@ -81,6 +81,18 @@ impl Accesses {
         Ok(Guard { list, own })
     }
 
+    /// Waits until the host may access the memory in turn.
+    pub fn wait(&self, kind: Kind) -> Result<()> {
+        let mut list = self.list.lock().unwrap();
+        for other in list.iter_mut() {
+            if other.kind.is_some_and(|earlier| kind == Kind::Write || earlier == Kind::Write) {
+                check(STAGE, other.done.synchronize())?;
+                other.kind = None;
+            }
+        }
+        Ok(())
+    }
+
     /// Makes a stream wait for all accesses, so that the memory can be freed in its order.
     pub fn synchronize(&mut self, stream: &CudaStream) {
         let list = self.list.get_mut().unwrap_or_else(PoisonError::into_inner);

@@ -29,6 +29,8 @@ pub(crate) struct Device {
     pub ordinal: usize,
     pub name: String,
     pub multiprocessors: u32,
+    /// True if it has no memory of its own and reaches the host's.
+    pub shares_memory: bool,
     capability: (i32, i32),
     /// Adds edges to a graph by which a grid may be set up while the one before it runs, where the device does that.
     add_edges: Option<AddEdges>,
@@ -295,8 +297,13 @@ impl Device {
         // The driver honors this variable for its own program format, and so does this library.
         let compiles = std::env::var_os("CUDA_FORCE_PTX_JIT").is_some_and(|value| value != "0");
         let modules = Mutex::default();
+        // Unknown is no: then frames are copied, which every device can do.
+        let has = |attribute| context.attribute(attribute).is_ok_and(|value| value == 1);
+        let shares_memory = has(Attribute::CU_DEVICE_ATTRIBUTE_INTEGRATED)
+            && has(Attribute::CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY);
         let device = Self {
             context,
+            shares_memory,
             ordinal,
             name,
             multiprocessors,

@@ -14,6 +14,7 @@ use super::host_frames::{HostFrame, HostLayout};
 use super::launch::check;
 use super::memory::{Memory, Rows, copy_rows};
 use super::prior::{DevicePrior, PriorMemory};
+use super::shared::FrameMemory;
 use super::staging_buffer::{DeviceRows, StagingBuffer};
 use crate::color::Yuv;
 use crate::error::{Error, Result};
@@ -373,7 +374,7 @@ pub struct Staging {
     mask: Option<Memory<u8>>,
     prior: PriorMemory,
     /// Memory that `planes` points to.
-    memory: Memory<u8>,
+    memory: FrameMemory,
     /// For frames and masks of the host; allocated with the first.
     buffer: Option<StagingBuffer>,
     /// Dropped last, because it may hold the context.
@@ -392,8 +393,8 @@ impl Staging {
             (offsets[i], strides[i]) = (end as u64, stride as u32);
             end += stride * rows;
         }
-        let memory = Memory::alone(cuda, "frame memory", end)?;
-        let addresses = offsets.map(|offset| memory.address().raw() + offset);
+        let memory = FrameMemory::new(cuda, end)?;
+        let addresses = offsets.map(|offset| memory.address() + offset);
         Ok(Self {
             buffer: None,
             cuda: cuda.clone(),
@@ -482,13 +483,21 @@ impl Staging {
         }
         let to = self.prepare_prior(frame.prior().map(|prior| (prior.geometry(), prior.bytes().0)))?;
         let Self { planes, accesses, mask, prior, buffer, memory, cuda, .. } = self;
-        let bytes = memory.len() + mask.as_ref().map_or(0, Memory::len);
+        let bytes = memory.staged() + mask.as_ref().map_or(0, Memory::len);
         let buffer = pinned(buffer, cuda, bytes)?;
         buffer.ready()?;
+        if let FrameMemory::Shared(_) = memory {
+            accesses.wait(Kind::Write)?;
+        }
         let access = accesses.begin(buffer.cuda(), Kind::Write)?;
         for (i, (row, rows)) in frame.info().format.planes(frame.info().geometry).enumerate() {
-            // SAFETY: the plane lies in our memory, and the stream waits for all earlier accesses.
-            unsafe { buffer.up(frame.plane(i), frame.stride(i), planes.rows(i, row, rows))? };
+            let (host, stride, to) = (frame.plane(i), frame.stride(i), planes.rows(i, row, rows));
+            match memory {
+                // SAFETY: the plane lies in our memory, and the stream waits for all earlier accesses.
+                FrameMemory::Device(_) => unsafe { buffer.up(host, stride, to)? },
+                // All earlier accesses have been waited for, and later ones wait for the lock.
+                FrameMemory::Shared(shared) => shared.write(host, stride, to),
+            }
         }
         planes.mask = None;
         if let (Some(from), Some(mask)) = (frame.mask(), mask) {
@@ -557,7 +566,15 @@ impl Staging {
     pub fn download(&mut self, frame: &mut FrameMut<'_>) -> Result<()> {
         let Self { planes, accesses, mask, buffer, memory, traffic, cuda, .. } = self;
         planes.info.check(frame.info())?;
-        let bytes = memory.len() + mask.as_ref().map_or(0, Memory::len);
+        if let FrameMemory::Shared(shared) = memory {
+            accesses.wait(Kind::Read)?;
+            for (i, (row, rows)) in frame.info().format.planes(frame.info().geometry).enumerate() {
+                let (host, host_stride) = frame.plane_mut(i);
+                shared.read(host, host_stride, planes.rows(i, row, rows));
+            }
+            return Ok(());
+        }
+        let bytes = memory.staged() + mask.as_ref().map_or(0, Memory::len);
         let buffer = pinned(buffer, cuda, bytes)?;
         let _access = accesses.begin(buffer.cuda(), Kind::Read)?;
         for (i, (row, rows)) in frame.info().format.planes(frame.info().geometry).enumerate() {
@@ -572,7 +589,11 @@ impl Staging {
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        // The memory is freed in the order of this stream.
+        if let FrameMemory::Shared(_) = self.memory {
+            // Fails only in a broken context, which runs no work any more.
+            let _ = self.accesses.wait(Kind::Write);
+        }
+        // Other memory is freed in the order of this stream.
         self.accesses.synchronize(&self.cuda.stream);
     }
 }

@@ -240,6 +240,11 @@ impl Cuda {
         Ok((result, std::time::Duration::from_secs_f64(f64::from(ms) / 1e3)))
     }
 
+    /// Returns true if the device has no memory of its own and reads the host's where it is: frames are not copied there.
+    pub fn shares_memory(&self) -> bool {
+        self.device.shares_memory
+    }
+
     /// Free device memory in bytes.
     pub fn free_memory(&self) -> Result<usize> {
         check("memory", self.device.context.mem_get_info()).map(|(free, _)| free)

@@ -32,6 +32,7 @@ pub(crate) mod pool;
 pub(crate) mod prior;
 pub(crate) mod queue;
 pub(crate) mod results;
+mod shared;
 pub(crate) mod staging_buffer;
 mod strided;
 pub(crate) mod tuning;

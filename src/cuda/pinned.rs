@@ -20,10 +20,24 @@ unsafe impl Send for Pinned {}
 impl Pinned {
     /// Allocates memory for `len` bytes, at least one.
     pub fn new(cuda: &Cuda, what: &'static str, len: usize) -> Result<Self> {
+        Self::with_flags(cuda, what, len, 0)
+    }
+
+    /// The same where the device reaches it, at an address that it has there.
+    pub fn mapped(cuda: &Cuda, what: &'static str, len: usize) -> Result<(Self, u64)> {
+        let own = Self::with_flags(cuda, what, len, sys::CU_MEMHOSTALLOC_DEVICEMAP)?;
+        let mut address = 0;
+        // SAFETY: `start` is memory of the current context that was allocated to be mapped.
+        let found = unsafe { sys::cuMemHostGetDevicePointer_v2(&mut address, own.start.cast(), 0) };
+        check(what, found.result())?;
+        Ok((own, address))
+    }
+
+    fn with_flags(cuda: &Cuda, what: &'static str, len: usize, flags: u32) -> Result<Self> {
         let len = len.max(1);
         check(what, cuda.device.context.bind_to_thread())?;
         // SAFETY: bytes of any value; they are zeroed below.
-        let memory = unsafe { cuda.device.context.alloc_pinned_with_flags::<u8>(len, 0) };
+        let memory = unsafe { cuda.device.context.alloc_pinned_with_flags::<u8>(len, flags) };
         let mut memory = check(what, memory)?;
         let start = check(what, memory.as_mut_ptr())?;
         // SAFETY: `memory` holds `len` bytes.

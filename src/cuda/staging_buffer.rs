@@ -39,7 +39,8 @@ impl DeviceRows {
         (0..self.rows).step_by(step).map(move |first| (first, step.min(self.rows - first)))
     }
 
-    fn copied_together(self) -> usize {
+    /// Rows that a thread copies at once.
+    pub fn copied_together(self) -> usize {
         (COPY / self.row.max(1)).max(1)
     }
 }

@@ -188,3 +188,27 @@ fn nothing_is_drawn_before_a_frame_was_segmented() {
         assert!(matches!(engine.submit(&frame, &mut None, ALL), Err(Error::Frame { .. })));
     }
 }
+
+/// On a device without memory of its own frames are where the host has written them; what was there before has been used by then.
+#[test]
+fn frames_are_copied_only_where_the_device_has_memory() {
+    let Some(cuda) = device("frames_are_copied_only_where_the_device_has_memory") else { return };
+    let mut engine = Engine::new(cuda.clone(), plan()).unwrap();
+    let mut cpu = Engine::new(Cpu::new(1).unwrap(), plan()).unwrap();
+    let mut staging = Staging::new(&cuda, info()).unwrap();
+    let before = cuda.traffic().count();
+    for seed in 0..6 {
+        let buffer = buffer(seed);
+        let mut frame = staging.upload(&buffer.frame()).unwrap();
+        engine.submit(&frame, &mut None, ALL).unwrap();
+        engine.draw(&mut frame, &None, &MEANS).unwrap();
+        let (map, pixels) = expected(&mut cpu, &buffer);
+        // Half of the frames are replaced before anybody has waited for them.
+        if seed % 2 == 0 {
+            assert!(download(&mut staging, &buffer) == pixels && label_map(&engine) == map, "{seed}");
+        }
+    }
+    let after = cuda.traffic().count();
+    let copied = [after.pixels_up - before.pixels_up, after.pixels_down - before.pixels_down];
+    assert_eq!(copied.map(|bytes| bytes == 0), [cuda.shares_memory(); 2]);
+}

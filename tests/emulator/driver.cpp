@@ -19,6 +19,7 @@
 //   EMULATOR_MEMORY=BYTES      size of the device's memory (default: 4 GiB)
 //   EMULATOR_CAPABILITY=90     compute capability, times ten (default: 75)
 //   EMULATOR_MULTIPROCESSORS=N multiprocessors (default: 2); blocks that wait for each other are as many threads of the host
+//   EMULATOR_INTEGRATED=1      the device has no memory of its own, and reads the host's
 //   EMULATOR_NO_CODE=1         machine code does not load, only PTX
 //   EMULATOR_REJECT=NAME       a module with a kernel of this name does not load
 //   EMULATOR_FAIL_AFTER=N      the device breaks at the Nth launch of the process: every later call reports it, until the
@@ -195,6 +196,7 @@ struct Allocation {
   void *pages;
   size_t length, bytes;
   Context *context;
+  bool mapped;  // of the host's memory: the device reaches it
 };
 std::map<uint64_t, Allocation> memory, pinned;
 size_t memory_used;
@@ -224,7 +226,7 @@ void *take(std::map<uint64_t, Allocation> &from, size_t bytes) {
   if (start == MAP_FAILED) return nullptr;
   mprotect(start + pages, page, PROT_NONE);
   char *out = start + (pages - bytes) / 256 * 256;
-  from[(uint64_t)out] = {start, pages + page, bytes, bound()};
+  from[(uint64_t)out] = {start, pages + page, bytes, bound(), false};
   return out;
 }
 
@@ -239,12 +241,16 @@ Result give(std::map<uint64_t, Allocation> &to, uint64_t address) {
 
 // Returns true if a context's memory holds these bytes.
 bool holds(uint64_t address, size_t bytes, const Context *context) {
-  std::lock_guard<std::mutex> guard(lock);
-  auto after = memory.upper_bound(address);
   if (bytes == 0) return true;
-  if (after == memory.begin()) return false;
-  --after;
-  return address + bytes <= after->first + after->second.bytes && after->second.context == context;
+  std::lock_guard<std::mutex> guard(lock);
+  for (const auto *all : {&memory, &pinned}) {
+    auto after = all->upper_bound(address);
+    if (after == all->begin()) continue;
+    --after;
+    const Allocation &own = after->second;
+    if (address + bytes <= after->first + own.bytes) return own.context == context && (all == &memory || own.mapped);
+  }
+  return false;
 }
 
 // 1 and 2 name default streams, too, of which there is one here.
@@ -602,6 +608,7 @@ API cuDeviceGetAttribute(int *value, int attribute, int) {
     case 1: *value = 1024; break;  // threads a block
     case 8: *value = 48 << 10; break;
     case 10: *value = 32; break;
+    case 18: case 19: *value = (int)setting("EMULATOR_INTEGRATED", 0); break;  // no memory of its own; maps the host's
     case 39: *value = 1024; break;  // threads a multiprocessor
     case 95: *value = 1; break;     // cooperative launches
     default: *value = 0;            // no memory pools among them
@@ -901,11 +908,20 @@ API cuPointerGetAttribute(void *out, int attribute, uint64_t address) {
     default: return INVALID_VALUE;
   }
 }
-API cuMemHostAlloc(void **start, size_t bytes, unsigned) {
+API cuMemHostAlloc(void **start, size_t bytes, unsigned flags) {
   UNLESS_UNUSABLE;
   std::lock_guard<std::mutex> guard(lock);
   *start = take(pinned, bytes);
+  if (*start) pinned[(uint64_t)*start].mapped = flags & 2;
   return *start ? SUCCESS : OUT_OF_MEMORY;
+}
+API cuMemHostGetDevicePointer_v2(uint64_t *address, void *start, unsigned) {
+  UNLESS_UNUSABLE;
+  std::lock_guard<std::mutex> guard(lock);
+  const auto found = pinned.find((uint64_t)start);
+  if (found == pinned.end() || !found->second.mapped || found->second.context != bound()) return INVALID_VALUE;
+  *address = found->first;
+  return SUCCESS;
 }
 API cuMemAllocHost_v2(void **start, size_t bytes) { return cuMemHostAlloc(start, bytes, 0); }
 API cuMemFreeHost(void *start) {

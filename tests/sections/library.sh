@@ -76,13 +76,14 @@ run_emulated() {
     python_with_gi tests/python/processes.py --cuda an_error_after_a_fork
 }
 # All on an old device, on which grids do not overlap, with its work done at once; one with as many multiprocessors as large devices have, whose
-# grids are larger than small frames; and one that looks at what branches of graphs, and streams, touch at the same time.
+# grids are larger than small frames; one without memory of its own; and one that looks at what branches of graphs, and streams, touch at the same time.
 run_emulated_more() {
     use_emulator
     # shellcheck disable=SC2046  # words on purpose
     test_packages $(cat tests/emulator/suite)
     EMULATOR_CAPABILITY=90 EMULATOR_EARLY=1 EMULATOR_MULTIPROCESSORS=132 EMULATOR_BACKWARDS=1 test_packages --test cuda -- \
         many_rounds merged_regions drawn_parameters quickshift_matches resets_match drawn_clips masked numbers_of_regions islands_match clips_match lists come_and_go
+    EMULATOR_INTEGRATED=1 EMULATOR_CAPABILITY=87 EMULATOR_LAZY=1 test_packages --test cuda -- ownership:: drawn_clips formats priors:: masked staging batches::
     use_emulator "$target_dir/superpixel-emulator-races" --races
     test_packages --test cuda -- temporal::drawn_clips lists_of_clips temporal::refined_regions another_library ownership:: arrays::
 }
