@@ -16,7 +16,7 @@ const OUTSIDE_EXTENT: i64 = 150;
 const COLOR_RADIUS: i64 = 24;
 const RADIUS: i64 = 320;
 /// Farthest distance of what may join the object from what was in it, in percent of S.
-const REACH: i64 = 700;
+const REACH: i64 = 450;
 /// Shares that count as none, in thousandths: of nearby regions, and of colors.
 const NEARBY_LEAST: i64 = 9;
 const COLOR_LEAST: i64 = 6;
