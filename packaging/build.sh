@@ -9,7 +9,7 @@
 #   programs  superpixel-bench, superpixel-clip and superpixel-studio, in an archive, for systems with a C library and a GStreamer
 #           no older than those here
 #   crate   the library's source archive, as a registry takes it, and its bill of materials
-#   web     the npm packages: WebAssembly for browsers and Node, and one for engines without SIMD
+#   web     the npm packages: WebAssembly for browsers and Node, the same with threads, and one for engines without SIMD
 # ARCH is that of this machine, the default; for the wheel, the deb and the programs, which x86-64 builds for both, amd64 or arm64.
 # They appear in FOLDER (default: packages in Cargo's target folder), in place of those that were built there before; --force replaces
 # other files of the same names. All need Rust; the wheel python3 with pip and the package
@@ -213,6 +213,14 @@ build_crate() {
     (cd "$folder" && ls -l gst-plugin-superpixel-*)
 }
 
+# What the compiler and the linker are told for memory that threads share: at most 2 GiB, of which the page may take less.
+threads_flags="-C target-feature=+simd128,+atomics,+bulk-memory -C link-arg=--shared-memory -C link-arg=--import-memory \
+-C link-arg=--max-memory=2147483648 -C link-arg=--export=__wasm_init_tls -C link-arg=--export=__tls_size \
+-C link-arg=--export=__tls_align -C link-arg=--export=__tls_base"
+# Writes which crates are in the WebAssembly of a package, and their licenses: FOLDER
+bill_wasm() {
+    packaging/bill.py web/Cargo.toml "$wasm_triple" "$1/superpixels.cdx.json" "$1/LICENSE-THIRD-PARTY"
+}
 # Builds the WebAssembly and its JavaScript, in a target folder of its own, as the compiler may be another one than elsewhere: FOLDER
 # PROFILE [FLAGS]
 compile_wasm() {
@@ -223,13 +231,19 @@ compile_wasm() {
         --target "$wasm_triple" --target-dir "$target_dir/superpixel-web")
     "$bindgen" "$wasm" "$1"
 }
+# Puts what was compiled into a package, whose JavaScript says itself where the WebAssembly is: FROM TO
+place_wasm() {
+    cp "$1/superpixels_web_bg.wasm" "$2/superpixels.wasm"
+    sed "s|superpixels_web_bg.wasm|superpixels.wasm|" "$1/superpixels_web.js" >"$2/native.js"
+}
 # Packs a folder: FOLDER NAME
 pack_npm() {
+    sed -i "s|@VERSION@|$(fact "p['version']")|" "$stage/$1/package.json"
     (cd "$stage" && npm pack --silent --pack-destination . "./$1")
     archives+=("$(echo "$stage/$2"-[0-9]*.tgz)")
     [ "$(stat -c %s "${archives[-1]}")" -lt 600000 ] || die "the archive ${archives[-1]##*/} has more than 600 kB"
 }
-# Two packages: that with SIMD, and the WebAssembly without it for old engines.
+# Three packages: that with SIMD; the same with threads; and the WebAssembly without SIMD for old engines.
 build_web() {
     local stage=$target_dir/superpixel-npm bindgen archives=()
     command -v npm >/dev/null || die "npm is missing: apt-get install npm"
@@ -237,23 +251,27 @@ build_web() {
         --target-dir "$target_dir/superpixel-bindgen")
     fresh_folder "$stage"
     cp -r web/package "$stage/package"
-    cp -r web/scalar "$stage/scalar"
-    packaging/bill.py web/Cargo.toml "$wasm_triple" "$stage/package/superpixels.cdx.json" "$stage/package/LICENSE-THIRD-PARTY"
-    cp "$stage/package/"{superpixels.cdx.json,LICENSE-THIRD-PARTY} "$stage/scalar/"
     cp LICENSE web/README.md studio/page/png.js "$stage/package/"
+    cp -r "$stage/package" "$stage/threads"
+    cp web/threads/* "$stage/threads/"
+    cp -r web/scalar "$stage/scalar"
     cp LICENSE "$stage/scalar/"
-    sed -i "s|@VERSION@|$(fact "p['version']")|" "$stage/package/package.json" "$stage/scalar/package.json"
+    bill_wasm "$stage/package"
+    cp "$stage/package/"{superpixels.cdx.json,LICENSE-THIRD-PARTY} "$stage/scalar/"
     prepare_wasm || die "there is no compiler for $wasm_triple: rustup target add $wasm_triple"
     compile_wasm "$stage/native" web "-C target-feature=+simd128"
     compile_wasm "$stage/native-scalar" web-small
+    prepare_wasm_sources || die "threads need the sources of Rust's library: rustup component add rust-src"
+    compile_wasm "$stage/native-threads" web "$threads_flags"
+    CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS=$threads_flags bill_wasm "$stage/threads"
     # One JavaScript serves both.
     cmp "$stage"/native{,-scalar}/superpixels_web.js || die "the JavaScript of the build without SIMD is another one"
-    cp "$stage/native/superpixels_web_bg.wasm" "$stage/package/superpixels.wasm"
+    place_wasm "$stage/native" "$stage/package"
+    place_wasm "$stage/native-threads" "$stage/threads"
     cp "$stage/native-scalar/superpixels_web_bg.wasm" "$stage/scalar/superpixels.wasm"
-    # The package says itself where the file is.
-    sed "s|superpixels_web_bg.wasm|superpixels.wasm|" "$stage/native/superpixels_web.js" >"$stage/package/native.js"
     pack_npm package superpixels
     pack_npm scalar superpixels-scalar
+    pack_npm threads superpixels-threads
     publish "$folder" "${archives[@]}"
     rm -rf "$stage"
     (cd "$folder" && ls -l "${archives[@]##*/}")

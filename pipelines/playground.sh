@@ -42,6 +42,6 @@ cd "$root"
 export CARGO_TARGET_DIR=$target_dir
 say "building the playground (some minutes the first time)"
 packaging/build.sh web "$target_dir/superpixel-playground-package" || die "the build failed"
-web/playground/assemble.sh "$target_dir"/superpixel-playground-package/superpixels-[0-9]*.tgz "$target_dir/superpixel-playground"
+web/playground/assemble.sh "$target_dir"/superpixel-playground-package/superpixels-threads-[0-9]*.tgz "$target_dir/superpixel-playground"
 say "the playground; Ctrl-C stops it"
 exec python3 web/playground/serve.py "$target_dir/superpixel-playground" "$((10#$port))"

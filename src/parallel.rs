@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MPL-2.0
-//! Work that the threads of a pool share: rayon's iterators. WebAssembly has one thread, and there the same names are the standard
-//! library's iterators, since rayon's would be half of the code and share out nothing.
+//! Work that the threads of a pool share: rayon's iterators. WebAssembly without shared memory has one thread, and there the same names
+//! are the standard library's iterators, since rayon's would be half of the code and share out nothing.
 
-#[cfg(not(target_family = "wasm"))]
+#[cfg(any(not(target_family = "wasm"), target_feature = "atomics"))]
 pub(crate) use rayon::{iter, join, prelude};
 
-#[cfg(target_family = "wasm")]
+#[cfg(all(target_family = "wasm", target_feature = "atomics"))]
+pub(crate) use given::Pool;
+#[cfg(all(target_family = "wasm", not(target_feature = "atomics")))]
 pub(crate) use one_thread::{Pool, iter, join, prelude};
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use threads::Pool;
@@ -39,7 +41,33 @@ mod threads {
     }
 }
 
-#[cfg(target_family = "wasm")]
+#[cfg(all(target_family = "wasm", target_feature = "atomics"))]
+mod given {
+    use std::convert::Infallible;
+
+    /// The threads of rayon's global pool. Only the page can start them, as workers; where it has not, that pool is the calling thread.
+    #[derive(Clone)]
+    pub(crate) struct Pool;
+
+    impl Pool {
+        /// Starts none, whatever is asked for.
+        pub fn start(_: usize) -> Result<Self, Infallible> {
+            Ok(Self)
+        }
+
+        /// How many there are.
+        pub fn threads(&self) -> usize {
+            rayon::current_num_threads()
+        }
+
+        /// Runs work on the threads.
+        pub fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+            rayon::scope(|_| work())
+        }
+    }
+}
+
+#[cfg(all(target_family = "wasm", not(target_feature = "atomics")))]
 mod one_thread {
     use std::convert::Infallible;
 

@@ -5,6 +5,7 @@
 wasm_triple=wasm32-unknown-unknown
 # What `cargo build` needs beside --target, once prepare_wasm has succeeded.
 wasm_flags=()
+build_std=("-Zbuild-std=std,panic_abort")
 
 has_wasm() { [ -n "$(compgen -G "$(rustc --print target-libdir --target $wasm_triple 2>/dev/null)/libstd-*.rlib")" ]; }
 
@@ -12,6 +13,22 @@ has_wasm() { [ -n "$(compgen -G "$(rustc --print target-libdir --target $wasm_tr
 prepare_wasm() {
     has_wasm && return
     if command -v rustup >/dev/null && timeout 300 rustup target add $wasm_triple && has_wasm; then return; fi
+    use_debian_sources
+}
+
+# The same for a compiler that builds the library of Rust anew, as shared memory takes it.
+prepare_wasm_sources() {
+    local lock
+    [ ${#wasm_flags[@]} = 0 ] || return 0
+    lock=$(rustc --print sysroot)/lib/rustlib/src/rust/library/Cargo.lock
+    if has_wasm; then
+        [ -f "$lock" ] || { command -v rustup >/dev/null && timeout 300 rustup component add rust-src; } || true
+        if [ -f "$lock" ]; then
+            export RUSTC_BOOTSTRAP=1
+            wasm_flags=("${build_std[@]}")
+            return
+        fi
+    fi
     use_debian_sources
 }
 
@@ -33,7 +50,7 @@ use_debian_sources() {
     fi
     export RUSTC=$folder/usr/bin/rustc LD_LIBRARY_PATH=$folder/usr/lib/x86_64-linux-gnu${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
     export RUSTC_BOOTSTRAP=1 CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER=$linker
-    wasm_flags=("-Zbuild-std=std,panic_abort")
+    wasm_flags=("${build_std[@]}")
     "$RUSTC" --version
 }
 fetch_debian_sources() {

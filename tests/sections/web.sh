@@ -10,7 +10,7 @@ web_frames() {
 # Unpacks the packages as npm would: FOLDER TO
 unpack_web() {
     local name
-    for name in superpixels superpixels-scalar; do
+    for name in superpixels superpixels-scalar superpixels-threads; do
         mkdir -p "$2/node_modules/$name"
         tar -xzf "$1/$name"-[0-9]*.tgz --strip-components=1 -C "$2/node_modules/$name"
     done
@@ -24,8 +24,10 @@ try_web() {
     export SUPERPIXEL_WEB=$folder/node_modules/superpixels SUPERPIXEL_FRAMES=$folder/frames.rgba \
         SUPERPIXEL_EXPECTED=$target_dir/debug/examples/expected
     node --test web/tests/package.test.mjs web/tests/mask.test.mjs
-    # The same with the other WebAssembly.
+    # The same with the other WebAssembly, and in three threads.
     NODE_OPTIONS="--import $PWD/web/tests/without-simd.mjs" node --test --test-name-pattern="library|levels" web/tests/package.test.mjs
+    SUPERPIXEL_WEB=$folder/node_modules/superpixels-threads NODE_OPTIONS="--import $PWD/web/tests/three-threads.mjs" \
+        node --test --test-skip-pattern="without SIMD" web/tests/package.test.mjs web/tests/threads.test.mjs
 }
 # What the script serves is tried, and the package that it built, in Chromium or in a Firefox: [FIREFOX]
 try_web_pages() {

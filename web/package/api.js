@@ -3,7 +3,7 @@
 import { isFrame, readFrame } from "./frame.js";
 import * as native from "./native.js";
 
-export { Levels, algorithms, boundaries, meanColor, parameters, polygons, rle, svg } from "./native.js";
+export { Levels, algorithms, boundaries, meanColor, parameters, polygons, rle, svg, threads } from "./native.js";
 export { readFrame };
 
 /** The label of pixels outside of a mask. */

@@ -32,8 +32,11 @@ export interface WorkerSegmenter {
 
 /** The package's functions, kept by a worker. Calls are done in their order; errors are those of the functions. */
 export class SuperpixelWorker {
-  /** Starts a worker, or takes one that runs the package's `worker.js`. */
-  constructor(worker?: Worker);
+  /**
+   * Starts a worker, or takes one that runs the package's `worker.js`. `threads` says how many share the work, 1 to 64, in the package
+   * superpixels-threads on a page that is cross-origin isolated; by default one per core, at most 8. Elsewhere there is one.
+   */
+  constructor(worker?: Worker, options?: { threads?: number });
   segment(image: Image | Frame, options?: Options): Promise<Segmentation>;
   levels(image: Image | Frame, options?: Options): Promise<WorkerLevels>;
   segmenter(options?: Options): Promise<WorkerSegmenter>;
@@ -42,6 +45,7 @@ export class SuperpixelWorker {
   rle(map: LabelMap, label: number): Promise<ReturnType<typeof direct.rle>>;
   polygons(map: LabelMap, label: number, options?: { tolerance?: number }): Promise<Polygon[]>;
   svg(...values: Parameters<typeof direct.svg>): Promise<string>;
+  threads(): Promise<number>;
   algorithms(): Promise<string[]>;
   parameters(algorithm: string): Promise<Parameter[]>;
   /** Ends the worker; calls that have no answer yet are errors. */

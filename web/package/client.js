@@ -75,10 +75,14 @@ export class SuperpixelWorker {
   #waiting = new Map();
   #last = 0;
   #ended = null;
+  /** Where threads tell of failures: the worker that waits for one cannot. */
+  #failures = globalThis.crossOriginIsolated ? new BroadcastChannel(`superpixels ${Math.random()}`) : null;
 
   /** Takes a worker that runs the package's `worker.js`, where a bundler or a policy needs another way to start it. */
-  constructor(worker = start()) {
-    if (typeof worker?.postMessage !== "function") throw new TypeError("SuperpixelWorker takes a Worker, or nothing");
+  constructor(worker, { threads } = {}) {
+    if (threads !== undefined && !(Number.isInteger(threads) && threads > 0)) throw new RangeError(`threads is a whole number from 1 on, got ${threads}`);
+    worker ??= start();
+    if (typeof worker.postMessage !== "function") throw new TypeError("SuperpixelWorker takes a Worker, or nothing");
     this.#worker = worker;
     worker.addEventListener("message", ({ data: { id, value, error } }) => {
       const waiting = this.#waiting.get(id);
@@ -86,6 +90,11 @@ export class SuperpixelWorker {
       if (error) waiting?.reject(Object.assign(new (ERRORS[error.name] ?? Error)(error.message), { name: error.name }));
       else waiting?.resolve(value);
     });
+    this.#failures?.addEventListener("message", ({ data }) => {
+      worker.terminate();
+      this.#end(`a thread of superpixels failed: ${data}`);
+    });
+    worker.postMessage({ threads, failures: this.#failures?.name });
     worker.addEventListener("error", (event) => {
       event.preventDefault?.();
       this.#end(`the worker of superpixels could not start; is worker.js beside client.js, and from the page's own server? ${event.message ?? ""}`.trim());
@@ -98,6 +107,7 @@ export class SuperpixelWorker {
   rle(map, label) { return this.#call("rle", labelsOf(map), label); }
   polygons(map, label, options) { return this.#call("polygons", labelsOf(map), label, options); }
   svg(map, options) { return this.#call("svg", map?.regions ? { ...labelsOf(map), regions: map.regions } : labelsOf(map), options); }
+  threads() { return this.#call("threads"); }
   algorithms() { return this.#call("algorithms"); }
   parameters(algorithm) { return this.#call("parameters", algorithm); }
 
@@ -133,6 +143,7 @@ export class SuperpixelWorker {
 
   #end(why) {
     this.#ended ??= why;
+    this.#failures?.close();
     for (const { reject } of this.#waiting.values()) reject(new Error(this.#ended));
     this.#waiting.clear();
   }

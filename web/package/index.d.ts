@@ -173,6 +173,9 @@ export function rle(map: LabelMap, label: number): { size: [number, number]; cou
 /** The pieces of one region, with `tolerance` 0, the default, exactly its pixels, else so many px from smoothed outlines at most. */
 export function polygons(map: LabelMap, label: number, options?: { tolerance?: number }): Polygon[];
 
+/** How many threads share the work: 1, but for the package superpixels-threads where it could start more. */
+export function threads(): number;
+
 /** Names of the algorithms. */
 export function algorithms(): string[];
 

@@ -3,7 +3,7 @@
 import { isFrame, readFrame } from "./frame.js";
 
 /** Names that a page may call. */
-const FUNCTIONS = ["algorithms", "boundaries", "meanColor", "parameters", "polygons", "rle", "segment", "svg"];
+const FUNCTIONS = ["algorithms", "boundaries", "meanColor", "parameters", "polygons", "rle", "segment", "svg", "threads"];
 const METHODS = {
   Levels: ["boundaries", "cut", "free", "groups", "mask", "regionAt"],
   Segmenter: ["draw", "free", "reset", "segment", "set"],
@@ -11,8 +11,14 @@ const METHODS = {
 /** Properties that go to the page with a new object. */
 const FACTS = { Levels: ["height", "labels", "merges", "nRegions", "regions", "width"], Segmenter: [] };
 
-// A static import would wait for the WebAssembly before anything listens, and messages of that time would be lost.
-const loaded = import("./browser.js");
+// A static import would wait for the WebAssembly before anything listens, and messages of that time would be lost. The first message
+// says how many threads to start, and where they tell of failures.
+let start;
+const loaded = new Promise((resolve) => (start = resolve)).then(({ threads, failures }) => {
+  if (threads !== undefined) globalThis.SUPERPIXELS_THREADS = threads;
+  globalThis.SUPERPIXELS_FAILURES = failures;
+  return import("./browser.js");
+});
 const objects = new Map();
 let last = 0;
 
@@ -48,6 +54,8 @@ const read = (values) => Promise.all(values.map((value) => (isFrame(value) ? rea
 // Calls are done in their order, also behind one whose frame takes time.
 let turn = Promise.resolve();
 addEventListener("message", ({ data }) => {
+  start(data);
+  if (data.id === undefined) return;
   const values = read(data.values);
   values.catch(() => {});
   turn = answer(data, values, turn);

@@ -166,37 +166,58 @@ const asBitmap = (data, { width, height }) => createImageBitmap(new ImageData(da
 
 // --- films
 
+/** Takes the frame of now, and promises what is to be shown of it. */
+function begin(own, segmenter) {
+  const { canvas: picture, image } = own.frame();
+  const patches = look.view === "abstraction";
+  // One call after the other: what is drawn are the regions of the frame before.
+  const done = Promise.all([segmenter.segment(image), patches ? segmenter.draw(image, { fill: "abstraction", width: 0 }) : null]);
+  const shown = done.then(async ([map, data]) => {
+    const side = new Side(map, image, map.regions.trackId);
+    if (data) side.abstraction = await asBitmap(data, image);
+    return { width: map.width, height: map.height, picture, sides: [side] };
+  });
+  shown.catch(() => {});
+  return shown;
+}
+
 async function play(own) {
-  let segmenter = null, shown = "";
+  let segmenter = null, taken = "", coming = null;
   const recent = [];
   try {
     while (source === own) {
+      // The worker has a frame while the page shows the one before and takes the next, which may come meanwhile.
+      const next = own.next(), before = coming;
+      coming = null;
       // A paused film is segmented again only for another view or other options.
-      const now = `${own.video.currentTime} ${look.view}`, isNew = now !== shown || stale.levels;
+      const now = `${own.video.currentTime} ${look.view}`, isNew = now !== taken || stale.levels;
       if (own.video.readyState >= HTMLMediaElement.HAVE_CURRENT_DATA && isNew) {
-        shown = now;
-        const { canvas: picture, image } = own.frame();
+        taken = now;
         if (stale.levels || !segmenter) {
           stale.levels = false;
           segmenter?.free();
           segmenter = await worker.segmenter({ ...knobs.options(), ...(knobs.has("temporal") && { temporal: true }) });
         }
-        const map = await segmenter.segment(image);
-        if (source !== own) break;
-        const side = new Side(map, image, map.regions.trackId);
-        if (look.view === "abstraction") side.abstraction = await asBitmap(await segmenter.draw(image, { fill: "abstraction", width: 0 }), image);
-        if (source !== own) break;
-        show({ width: map.width, height: map.height, picture, sides: [side] });
+        coming = begin(own, segmenter);
+      }
+      if (before) {
+        const done = await before;
+        if (source !== own) {
+          done.sides[0].abstraction?.close();
+          break;
+        }
+        show(done);
         const time = performance.now();
         recent.push(time);
         while (recent[0] < time - COUNTED) recent.shift();
         const rate = recent.length > 1 ? ((recent.length - 1) * 1000) / (time - recent[0]) : 0;
         $("rate").textContent = `${rate.toFixed(1)} frames/s`;
-        say(`${map.nRegions} regions`, true);
+        say(`${done.sides[0].regions} regions`, true);
       }
       $("play").textContent = own.paused ? "▶" : "❚❚";
       $("play").setAttribute("aria-label", own.paused ? "Play" : "Pause");
-      await own.next();
+      // No frame follows the last one before a pause.
+      if (!coming || !own.paused) await next;
     }
   } catch (error) {
     if (source === own) {
@@ -206,6 +227,7 @@ async function play(own) {
       if (source === own) play(own);
     }
   } finally {
+    coming?.then((done) => done.sides[0].abstraction?.close(), () => {});
     segmenter?.free();
   }
 }

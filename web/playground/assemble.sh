@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MPL-2.0
 # Puts the playground together: web/playground/assemble.sh PACKAGE.tgz FOLDER
 #
-# FOLDER is made anew. It gets the page, what it has of the studio's page, and the npm package with its WebAssembly compressed; any
+# FOLDER is made anew. It gets the page, what it has of the studio's page, and the npm package with threads, its WebAssembly compressed; any
 # server of files serves it.
 set -euo pipefail
 
@@ -16,7 +16,7 @@ most=1500000
 # Of the studio: its looks, and what draws, asks and saves.
 shared=(controls.js exports.js icon.svg messages.js painter.js png.js scale.js segments.js studio.css zoom.js)
 # Of the package.
-taken=(api.js brush.js brush-level.js brush-mask.js brush-picture.js client.js frame.js native.js worker.js LICENSE LICENSE-THIRD-PARTY)
+taken=(api.js brush.js brush-level.js brush-mask.js brush-picture.js client.js engine.js frame.js native.js start.js thread.js worker.js LICENSE LICENSE-THIRD-PARTY)
 
 fresh_folder "$folder"
 mkdir "$folder/unpacked"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
 // Takes the place of the package's browser.js: the playground has its WebAssembly compressed, as simple servers do not compress.
-import init from "./native.js";
+import { start } from "./start.js";
 
 async function unpacked(address) {
   const answer = await fetch(address);
@@ -8,6 +8,6 @@ async function unpacked(address) {
   return new Response(answer.body.pipeThrough(new DecompressionStream("deflate"))).arrayBuffer();
 }
 
-await init({ module_or_path: await unpacked(new URL("./superpixels.wasm.deflated", import.meta.url)) });
+await start(await unpacked(new URL("./superpixels.wasm.deflated", import.meta.url)));
 
 export * from "./api.js";

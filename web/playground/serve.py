@@ -16,6 +16,9 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
     def end_headers(self) -> None:
         # A page that was built anew must not meet files of the last one.
         self.send_header("Cache-Control", "no-cache")
+        # Memory that threads share is for pages that others cannot reach into.
+        self.send_header("Cross-Origin-Opener-Policy", "same-origin")
+        self.send_header("Cross-Origin-Embedder-Policy", "require-corp")
         super().end_headers()
 
 

@@ -17,6 +17,7 @@ mod polygons;
 mod runs;
 mod segmenter;
 mod tables;
+mod threads;
 mod values;
 mod vectors;
 

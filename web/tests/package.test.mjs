@@ -13,24 +13,6 @@ const sp = await import(pathToFileURL(join(process.env.SUPERPIXEL_WEB, "node.js"
 const folder = mkdtempSync(join(tmpdir(), "superpixels-"));
 after(() => rmSync(folder, { recursive: true }));
 
-test("an engine without SIMD takes the package superpixels-scalar, or is told of it", () => {
-  const module = JSON.stringify(pathToFileURL(join(process.env.SUPERPIXEL_WEB, "node.js")).href);
-  const load = (before) => {
-    const code = `${before}; WebAssembly.validate = () => false; import(${module}).then(() => console.log("loaded"), (error) => console.log(error.message));`;
-    return execFileSync(process.execPath, ["-e", code], { encoding: "utf8" });
-  };
-  assert.equal(load(""), "loaded\n");
-  const scalar = join(process.env.SUPERPIXEL_WEB, "../superpixels-scalar/superpixels.wasm");
-  assert.equal(load(`globalThis.SUPERPIXELS_SCALAR = ${JSON.stringify(pathToFileURL(scalar).href)}`), "loaded\n");
-  assert.match(load('globalThis.SUPERPIXELS_SCALAR = "file:///nothing.wasm"'), /^superpixels needs SIMD .*, or the package superpixels-scalar beside it/);
-  const features = (file) => {
-    const [section] = WebAssembly.Module.customSections(new WebAssembly.Module(readFileSync(file)), "target_features");
-    return Buffer.from(section).toString("latin1");
-  };
-  assert.doesNotMatch(features(scalar), /simd/);
-  assert.match(features(join(process.env.SUPERPIXEL_WEB, "superpixels.wasm")), /\+.simd128/s);
-});
-
 // FNV-1a of numbers in 32 bits.
 function hash(arrays) {
   let hash = 2166136261;

@@ -38,6 +38,7 @@ function scene() {
 const picture = scene();
 
 const pages = {
+  "/isolated.html": "<!doctype html><meta charset=utf-8>",
   "/old.html": "<!doctype html><meta charset=utf-8><script>WebAssembly.validate = () => false</script>",
   "/brush.html": `<!doctype html><meta charset="utf-8"><style>body { margin: 0; background: #222 } superpixel-brush { width: ${WIDTH}px }</style>
     <script type="module" src="/package/brush.js"></script><superpixel-brush></superpixel-brush>`,
@@ -55,15 +56,28 @@ const made = {
     };`,
 };
 
+// The package with threads, whose threads end by a panic.
+const THREADS = join(web, "../superpixels-threads");
+const whole = readFileSync(join(THREADS, "native.js"), "utf8");
+made["/broken/native.js"] = whole.replace("export function runThread() {", '$& throw new Error("a panic");');
+assert.notEqual(made["/broken/native.js"], whole);
+
 let server, origin, browser;
 before(async () => {
   server = createServer(async (request, answer) => {
     const path = new URL(request.url, "http://localhost").pathname;
-    const places = [["/package/", web], ["/node_modules/", join(web, "..")], ["/annotate/superpixels/", web], ["/annotate/", annotate]];
+    const places = [
+      ["/package/", web], ["/node_modules/", join(web, "..")], ["/broken/", THREADS], ["/annotate/superpixels/", web], ["/annotate/", annotate],
+    ];
     const [prefix, folder] = places.find(([prefix]) => path.startsWith(prefix)) ?? [];
     const file = folder && join(folder, normalize(path.slice(prefix.length) || "index.html"));
     const content = pages[path] ?? made[path] ?? (file && (await readFile(file).catch(() => null)));
-    answer.writeHead(content ? 200 : 404, { "content-type": path in pages ? "text/html" : (TYPES[extname(file ?? path)] ?? "application/octet-stream") });
+    answer.writeHead(content ? 200 : 404, {
+      "content-type": path in pages ? "text/html" : (TYPES[extname(file ?? path)] ?? "application/octet-stream"),
+      // Scripts of an isolated page's workers have to say that they are for such a page.
+      ...((path === "/isolated.html" || !(path in pages)) && { "cross-origin-embedder-policy": "require-corp" }),
+      ...(path === "/isolated.html" && { "cross-origin-opener-policy": "same-origin" }),
+    });
     answer.end(content ?? "");
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -394,21 +408,23 @@ test("what is wrong is said in words", async (t) => {
   assert.ok(said.events >= 3);
 });
 
-test("labels and tables in the browser are those in Node", async (t) => {
-  const page = await open(t, "/brush.html");
-  const jobs = [
-    [{ algorithm: "slic", nSegments: 300, nRegions: 40 }], [{ algorithm: "slic", adaptive: true, colorSpace: "rgb", refine: 2 }], [{ algorithm: "lsc", nSegments: 200 }],
-    [{ algorithm: "snic", nSegments: 200, neighbors: true }], [{ algorithm: "quickshift" }], [{ nSegments: 200, temporal: true, neighbors: true }, 12],
-  ];
-  const found = await page.evaluate(async (jobs) => {
+const jobs = [
+  [{ algorithm: "slic", nSegments: 300, nRegions: 40 }], [{ algorithm: "slic", adaptive: true, colorSpace: "rgb", refine: 2 }], [{ algorithm: "lsc", nSegments: 200 }],
+  [{ algorithm: "snic", nSegments: 200, neighbors: true }], [{ algorithm: "quickshift" }], [{ nSegments: 200, temporal: true, neighbors: true }, 12],
+];
+/** Does the jobs in a worker of the page, and compares all with Node. Gives the number of threads that the worker has. */
+async function compareJobs(page, client, threads) {
+  const [count, found] = await page.evaluate(async ([client, threads, jobs]) => {
     const film = new Uint8ClampedArray(await (await fetch("/frames.rgba")).arrayBuffer()), size = 4 * 320 * 180;
-    const { SuperpixelWorker } = await import("/package/client.js"), worker = new SuperpixelWorker(), out = [];
+    const { SuperpixelWorker } = await import(client), worker = new SuperpixelWorker(undefined, { threads }), out = [];
     for (const [options, count = 1] of jobs) {
       const segmenter = await worker.segmenter(options);
       for (let i = 0; i < count; i++) out.push(await segmenter.segment({ data: film.subarray(i * size, (i + 1) * size), width: 320, height: 180 }));
     }
-    return out.map((map) => JSON.stringify(map, (_, value) => (ArrayBuffer.isView(value) ? [...value] : value)));
-  }, jobs);
+    const count = await worker.threads();
+    worker.terminate();
+    return [count, out.map((map) => JSON.stringify(map, (_, value) => (ArrayBuffer.isView(value) ? [...value] : value)))];
+  }, [client, threads, jobs]);
   const frames = made["/frames.rgba"], size = 4 * 320 * 180;
   let at = 0;
   for (const [options, count = 1] of jobs) {
@@ -420,6 +436,70 @@ test("labels and tables in the browser are those in Node", async (t) => {
     segmenter.free();
   }
   assert.equal(at, found.length);
+  return count;
+}
+
+test("labels and tables in the browser are those in Node", async (t) => {
+  assert.equal(await compareJobs(await open(t, "/brush.html"), "/package/client.js"), 1);
+});
+
+const THREADED = "/node_modules/superpixels-threads/client.js";
+test("threads of an isolated page give the same labels and tables", async (t) => {
+  const page = await open(t, "/isolated.html");
+  assert.equal(await compareJobs(page, THREADED, 3), 3);
+  const cores = await page.evaluate("navigator.hardwareConcurrency");
+  assert.equal(await page.evaluate(async (client) => new (await import(client)).SuperpixelWorker().threads(), THREADED), Math.min(cores, 8));
+});
+
+test("threads end with their worker", async (t) => {
+  const page = await open(t, "/isolated.html");
+  for (let turn = 0; turn < 4; turn++) {
+    await page.evaluate(async (client) => {
+      const { SuperpixelWorker } = await import(client), worker = new SuperpixelWorker(undefined, { threads: 4 });
+      await worker.segment(new ImageData(64, 48), { nSegments: 20 });
+      worker.terminate();
+    }, THREADED);
+  }
+  // Firefox does not tell of them. A browser may let a worker wait for some seconds before it ends it by force.
+  if (process.env.FIREFOX) return;
+  for (const end = Date.now() + 20000; page.workers().length > 0;) {
+    assert.ok(Date.now() < end, `${page.workers().length} workers`);
+    await new Promise((next) => setTimeout(next, 50));
+  }
+});
+
+test("there is one thread in a page that is not isolated, and in a window", async (t) => {
+  assert.equal(await compareJobs(await open(t, "/brush.html"), THREADED, 3), 1);
+  const page = await open(t, "/isolated.html");
+  const [count, same] = await page.evaluate(async () => {
+    const sp = await import("/node_modules/superpixels-threads/browser.js"), one = await import("/package/browser.js");
+    const data = new Uint8ClampedArray(4 * 200 * 100).map((_, i) => (i * 7919) >> 5), image = new ImageData(data, 200, 100);
+    const [a, b] = [sp, one].map(({ segment }) => segment(image, { nSegments: 100 }).labels);
+    return [sp.threads(), a.every((label, i) => label === b[i])];
+  });
+  assert.deepEqual([count, same], [1, true]);
+});
+
+test("a thread that fails ends its worker with words, and a wrong number of threads is refused", async (t) => {
+  const page = await open(t, "/isolated.html");
+  const said = await page.evaluate(async (client) => {
+    const refused = (promise) => promise.then(() => "kept", (error) => `${error.name}: ${error.message}`);
+    const broken = new (await import("/broken/client.js")).SuperpixelWorker(undefined, { threads: 2 });
+    const first = [await refused(broken.threads()), await refused(broken.algorithms())];
+    const { SuperpixelWorker } = await import(client), wrong = [];
+    for (const threads of [0, 1.5, "2"]) {
+      try {
+        new SuperpixelWorker(undefined, { threads });
+      } catch (error) {
+        wrong.push(error.name);
+      }
+    }
+    return [...first, ...wrong, await refused(new SuperpixelWorker(undefined, { threads: 65 }).threads())];
+  }, THREADED);
+  const ended = "Error: a thread of superpixels failed: a panic";
+  assert.deepEqual(said, [ended, ended, "RangeError", "RangeError", "RangeError", "RangeError: threads is a whole number from 1 to 64, got 65"]);
+  // The panic itself.
+  page.problems.splice(0);
 });
 
 test("an engine without SIMD loads the other WebAssembly", async (t) => {
@@ -441,7 +521,7 @@ test("a frame of a film is sent without the others", async (t) => {
     const { SuperpixelWorker } = await import("/package/client.js");
     const worker = new Worker("/package/worker.js", { type: "module" }), post = worker.postMessage.bind(worker), sent = [];
     worker.postMessage = (message, ...more) => {
-      for (const value of message.values) for (const array of [value?.data, value?.labels, value]) if (ArrayBuffer.isView(array)) sent.push(array.buffer.byteLength);
+      for (const value of message.values ?? []) for (const array of [value?.data, value?.labels, value]) if (ArrayBuffer.isView(array)) sent.push(array.buffer.byteLength);
       post(message, ...more);
     };
     const film = new Uint8ClampedArray(10 * 4 * 64 * 48), masks = new Uint8Array(10 * 64 * 48).fill(1), client = new SuperpixelWorker(worker);
