@@ -221,14 +221,13 @@ threads_flags="-C target-feature=+simd128,+atomics,+bulk-memory -C link-arg=--sh
 bill_wasm() {
     packaging/bill.py web/Cargo.toml "$wasm_triple" "$1/superpixels.cdx.json" "$1/LICENSE-THIRD-PARTY"
 }
-# Builds the WebAssembly and its JavaScript, in a target folder of its own, as the compiler may be another one than elsewhere: FOLDER
-# PROFILE [FLAGS]
+# Builds the WebAssembly and its JavaScript, in a target folder of its own for each compiler: FOLDER PROFILE TARGET-FOLDER [FLAGS]
 compile_wasm() {
     local wasm
     # Messages of panics name files; not where they were here.
-    wasm=$(CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS="${3:-} --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo --remap-path-prefix=$root=superpixel" \
+    wasm=$(CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS="${4:-} --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo --remap-path-prefix=$root=superpixel" \
         tools/built.sh superpixels_web.wasm cargo build --locked --profile "$2" --package superpixels-web --lib "${wasm_flags[@]}" \
-        --target "$wasm_triple" --target-dir "$target_dir/superpixel-web")
+        --target "$wasm_triple" --target-dir "$target_dir/$3")
     "$bindgen" "$wasm" "$1"
 }
 # Puts what was compiled into a package, whose JavaScript says itself where the WebAssembly is: FROM TO
@@ -259,10 +258,10 @@ build_web() {
     bill_wasm "$stage/package"
     cp "$stage/package/"{superpixels.cdx.json,LICENSE-THIRD-PARTY} "$stage/scalar/"
     prepare_wasm || die "there is no compiler for $wasm_triple: rustup target add $wasm_triple"
-    compile_wasm "$stage/native" web "-C target-feature=+simd128"
-    compile_wasm "$stage/native-scalar" web-small
+    compile_wasm "$stage/native" web superpixel-web "-C target-feature=+simd128"
+    compile_wasm "$stage/native-scalar" web-small superpixel-web
     prepare_wasm_sources || die "threads need the sources of Rust's library: rustup component add rust-src"
-    compile_wasm "$stage/native-threads" web "$threads_flags"
+    compile_wasm "$stage/native-threads" web superpixel-web-threads "$threads_flags"
     CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS=$threads_flags bill_wasm "$stage/threads"
     # One JavaScript serves both.
     cmp "$stage"/native{,-scalar}/superpixels_web.js || die "the JavaScript of the build without SIMD is another one"

@@ -23,11 +23,11 @@ try_web() {
     web_frames "$folder/frames.rgba"
     export SUPERPIXEL_WEB=$folder/node_modules/superpixels SUPERPIXEL_FRAMES=$folder/frames.rgba \
         SUPERPIXEL_EXPECTED=$target_dir/debug/examples/expected
-    node --test web/tests/package.test.mjs web/tests/mask.test.mjs
+    node --test web/tests/package.test.mjs web/tests/scalar.test.mjs web/tests/mask.test.mjs
     # The same with the other WebAssembly, and in three threads.
     NODE_OPTIONS="--import $PWD/web/tests/without-simd.mjs" node --test --test-name-pattern="library|levels" web/tests/package.test.mjs
     SUPERPIXEL_WEB=$folder/node_modules/superpixels-threads NODE_OPTIONS="--import $PWD/web/tests/three-threads.mjs" \
-        node --test --test-skip-pattern="without SIMD" web/tests/package.test.mjs web/tests/threads.test.mjs
+        node --test web/tests/package.test.mjs web/tests/threads.test.mjs
 }
 # What the script serves is tried, and the package that it built, in Chromium or in a Firefox: [FIREFOX]
 try_web_pages() {
@@ -57,6 +57,20 @@ try_web_pages() {
     kill $server
     return $status
 }
+try_web_react() {
+    local folder=$target_dir/superpixel-react-test
+    # Other lanes have their own.
+    local scratch=$folder
+    rm -rf "$folder"
+    packaging/build.sh web "$folder"
+    cp -r web/examples/react "$folder/react"
+    rm -rf "$folder/react/node_modules"
+    (cd "$folder/react" && npm ci --silent --no-audit --no-fund)
+    unpack_web "$folder" "$folder/react"
+    SUPERPIXEL_REACT=$folder/react node --test web/tests/react.test.mjs
+}
+# Whether Vite runs here.
+has_vite_node() { node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && b >= 19) ? 0 : 1)'; }
 find_web() {
     { command -v node && command -v npm; } >/dev/null || (install_packages nodejs npm) || return 1
     # In a shell of its own: it may choose another compiler.
@@ -79,9 +93,15 @@ web_sections() {
     beside "npm package" try_web
     if find_browser; then
         beside "npm package, pages" try_web_pages
+        if has_vite_node; then
+            beside "npm package, React" try_web_react
+        else
+            skip "npm package, React" "Vite needs Node 20.19 or newer"
+        fi
         long name_firefox "npm package, Firefox"
     else
         skip "npm package, pages" "no Chromium, node and npm could be installed, or no playwright-core fetched"
+        skip "npm package, React" "no Chromium, node and npm could be installed, or no playwright-core fetched"
         long skip "npm package, Firefox" "no node and npm could be installed, or no playwright-core fetched"
     fi
 }
