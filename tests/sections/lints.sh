@@ -21,10 +21,15 @@ check_format() {
     cargo fmt --check --manifest-path web/bindgen/Cargo.toml
 }
 check_dependencies() {
+    local manifest
     fetch_cargo_deny
-    # All that the lock file names, for any platform, has to be there.
-    cargo fetch -q --locked || say "cargo fetch failed: what is there has to do"
-    "$tool" --offline --locked --workspace check --hide-inclusion-graph bans licenses sources
+    # What builds the web package is a workspace of its own.
+    for manifest in Cargo.toml web/bindgen/Cargo.toml; do
+        # All that the lock file names, for any platform, has to be there.
+        cargo fetch -q --locked --manifest-path "$manifest" || say "cargo fetch failed: what is there has to do"
+        "$tool" --manifest-path "$manifest" --config "$PWD/deny.toml" --offline --locked --workspace check --hide-inclusion-graph \
+            bans licenses sources
+    done
 }
 # The database of advisories is cloned into the target folder. SUPERPIXEL_ADVISORIES names a folder with a clone of it, for hosts
 # without a network.
@@ -36,6 +41,8 @@ check_advisories() {
     sed 's|^\[advisories\]$|&\ndb-path = "${SUPERPIXEL_ADVISORIES_CLONE}"|' deny.toml >"$config"
     SUPERPIXEL_ADVISORIES_CLONE=$target_dir/superpixel-tools/advisories \
         "$tool" --config "$config" --locked --workspace check --hide-inclusion-graph advisories
+    SUPERPIXEL_ADVISORIES_CLONE=$target_dir/superpixel-tools/advisories \
+        "$tool" --manifest-path web/bindgen/Cargo.toml --config "$config" --locked check --hide-inclusion-graph advisories
 }
 # Versions in the lock file that their authors withdrew, as most do where something is wrong. Asks the registry that everything
 # else comes from, so that there is a check where the database is not reached. Nothing is built.
