@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
 // What a user without a browser's types may write, and what the compiler has to refuse. No program runs this.
-import { Levels, NO_LABEL, Segmenter, algorithms, boundaries, meanColor, parameters, polygons, readFrame, rle, segment, svg } from "superpixels";
+import { Levels, NO_LABEL, Segmenter, algorithms, boundaries, meanColor, parameters, polygons, readFrame, rle, segment, svg, threads } from "superpixels";
 import type { Frame, Image, LabelMap, Options, Segmentation } from "superpixels";
 
 const image: Image = { data: new Uint8Array(4 * 20 * 10), width: 20, height: 10 };
@@ -11,6 +11,7 @@ const outside: 65535 = NO_LABEL;
 const area: Uint32Array | undefined = map.regions?.area;
 const options: Options = { algorithm: "lsc", ratio: 0.2, mask: new Uint8Array(200) };
 segment(planes, options);
+const count: number = threads();
 segment(image, { algorithm: "quickshift", sigma: 3 });
 // @ts-expect-error: no such option
 segment(image, { nSegment: 20 });
@@ -55,4 +56,4 @@ const pixels: Uint8ClampedArray = meanColor(image, boundaries.length ? level : m
 const text: string = svg(level, { colors: new Uint8Array(15) }) + rle(level, 3).counts;
 const corners: number[] = polygons(level, 0, { tolerance: 1 }).flatMap(({ outer, holes }) => [...outer, ...holes.flat()]);
 const titles: string[] = algorithms().flatMap((name) => parameters(name)).map(({ title }) => title);
-export { area, bounds, certain, corners, drawn, early, labels, later, outside, pixels, promised, text, titles, velocity };
+export { area, bounds, certain, corners, count, drawn, early, labels, later, outside, pixels, promised, text, titles, velocity };

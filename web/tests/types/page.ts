@@ -14,6 +14,9 @@ const worker = new SuperpixelWorker(new Worker("worker.js", { type: "module" }))
 const levels: WorkerLevels = await worker.levels(frame, { nSegments: 2000 });
 const labels: Uint16Array = (await levels.cut(10)).labels;
 const drawn: Uint8ClampedArray = await worker.boundaries(image, map, { color: [0, 0, 255] });
+const count: number = await new SuperpixelWorker(undefined, { threads: 2 }).threads();
+// @ts-expect-error: no such option
+new SuperpixelWorker(undefined, { thread: 2 });
 // @ts-expect-error: a promise
 const early: Segmentation = worker.segment(image);
 // @ts-expect-error: no such option
@@ -33,4 +36,4 @@ brush.mode = "erase";
 // @ts-expect-error: cannot be set
 brush.area = 5;
 const png: Blob = await brush.toPNG();
-export { drawn, early, labels, next, png, promised };
+export { count, drawn, early, labels, next, png, promised };
