@@ -451,7 +451,9 @@ test("threads of an isolated page give the same labels and tables", async (t) =>
   assert.equal(await page.evaluate(async (client) => new (await import(client)).SuperpixelWorker().threads(), THREADED), Math.min(cores, 8));
 });
 
-test("threads end with their worker", async (t) => {
+// In Firefox a page that has ended such a worker cannot start another one: docs/web.md says so.
+const unending = process.env.FIREFOX ? "Firefox starts no worker after such an end" : false;
+test("threads end with their worker", { skip: unending }, async (t) => {
   const page = await open(t, "/isolated.html");
   for (let turn = 0; turn < 4; turn++) {
     await page.evaluate(async (client) => {
@@ -460,8 +462,7 @@ test("threads end with their worker", async (t) => {
       worker.terminate();
     }, THREADED);
   }
-  // Firefox does not tell of them. A browser may let a worker wait for some seconds before it ends it by force.
-  if (process.env.FIREFOX) return;
+  // A browser may let a worker wait for some seconds before it ends it by force.
   for (const end = Date.now() + 20000; page.workers().length > 0;) {
     assert.ok(Date.now() < end, `${page.workers().length} workers`);
     await new Promise((next) => setTimeout(next, 50));
