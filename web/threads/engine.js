@@ -3,11 +3,11 @@
 import { initSync, startThreads } from "./native.js";
 
 const PAGE = 65536;
-/** Most memory by size, in pages: phones refuse to set aside as much as others do. */
+/** Most memory, in pages, the next where an engine refuses one. The first is the linker's, in packaging/build.sh. */
 const MOST = [2 ** 31, 2 ** 30, 2 ** 29].map((bytes) => bytes / PAGE);
 /** Pages at the start: more than the module asks for. */
 const FIRST = 64;
-/** Most threads that are started without being asked for: of more, the last ones gain little. */
+/** Most threads that are started without being asked for: docs/web.md has what so many gain; more were not measured. */
 const ENOUGH = 8;
 const LIMIT = 64;
 

@@ -12,7 +12,7 @@ use crate::grid::Grid;
 use crate::temporal::predict::NO_CANDIDATE;
 use crate::temporal::state::State;
 
-/// Pixels that are worked on together as 16-bit numbers. Of WebAssembly's vectors more than so many do not fit registers.
+/// Pixels that are worked on together as 16-bit numbers. In WebAssembly twice as many take a tenth longer: `docs/performance-tried.md`.
 pub(crate) const WIDE: usize = if cfg!(target_family = "wasm") { LANES } else { 2 * LANES };
 
 /// Rows of a cell that are labeled before the next cell's. With more rows, prefetching fails and page translations are
