@@ -48,6 +48,16 @@ try_web_pages() {
         kill -0 $server 2>/dev/null || { cat "$log"; return 1; }
         sleep 0.2
     done
+    # A plain server of files gives the page one thread: web/tests/unwatched.mjs says why a driven Firefox should have no more.
+    if [ "$firefox" ]; then
+        kill $server
+        python3 -u -m http.server --bind 127.0.0.1 --directory "$target_dir/superpixel-playground" 0 >"$log" 2>"$folder/requests.log" &
+        server=$!
+        while ! address=$(grep -o -m 1 'http://[0-9.]*:[0-9]*/' "$log"); do
+            kill -0 $server 2>/dev/null || { cat "$log" "$folder/requests.log"; return 1; }
+            sleep 0.2
+        done
+    fi
     unpack_web "$target_dir/superpixel-playground-package" "$folder"
     web_frames "$folder/frames.rgba"
     # Types are of no browser.

@@ -76,14 +76,15 @@ export class SuperpixelWorker {
   #last = 0;
   #ended = null;
   /** Where threads tell of failures: the worker that waits for one cannot. */
-  #failures = globalThis.crossOriginIsolated ? new BroadcastChannel(`superpixels ${Math.random()}`) : null;
+  #failures = null;
 
   /** Takes a worker that runs the package's `worker.js`, where a bundler or a policy needs another way to start it. */
   constructor(worker, { threads } = {}) {
     if (threads !== undefined && !(Number.isInteger(threads) && threads > 0)) throw new RangeError(`threads is a whole number from 1 on, got ${threads}`);
-    worker ??= start();
-    if (typeof worker.postMessage !== "function") throw new TypeError("SuperpixelWorker takes a Worker, or nothing");
+    if (worker === undefined) worker = start();
+    else if (typeof worker?.postMessage !== "function") throw new TypeError("SuperpixelWorker takes a Worker, or nothing");
     this.#worker = worker;
+    if (globalThis.crossOriginIsolated) this.#failures = new BroadcastChannel(`superpixels ${Math.random()}`);
     worker.addEventListener("message", ({ data: { id, value, error } }) => {
       const waiting = this.#waiting.get(id);
       this.#waiting.delete(id);
