@@ -47,12 +47,16 @@ __device__ __forceinline__ void store_progress(const Hierarchy &h, const Progres
 // which no merge of the next stage is to be.
 template <class FloorOf>
 __device__ __forceinline__ bool has_round(Progress &progress, u32 count, u32 until, FloorOf floor_of) {
-  while (progress.joins && progress.left <= max(progress.stage, 1)) {
+  if (!progress.joins) return false;
+  u32 ended = 0;
+  while (progress.left <= max(progress.stage, 1)) {
     if (2 * progress.stage <= until) return false;
-    if (progress.round > 0) progress.floor = floor_of(count - 2 * progress.stage - 1);
+    ended = progress.stage;
     progress.stage /= HIERARCHY_STAGE;
   }
-  return progress.joins;
+  // Of several stages that end at once, the last has the highest floor. Threads that took one after the other could take the second twice.
+  if (ended > 0 && progress.round > 0) progress.floor = floor_of(count - 2 * ended - 1);
+  return true;
 }
 
 // Goes on with merges across areas, none of which is to be lower than any within; `floor_of` as above.

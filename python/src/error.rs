@@ -60,6 +60,7 @@ pub fn exception(error: Error) -> PyErr {
         | Error::Frame { .. }
         | Error::Labels { .. }
         | Error::Mask
+        | Error::Prior
         | Error::Geometry { .. } => PyValueError::new_err(text),
         Error::Memory { .. } => PyMemoryError::new_err(text),
         _ => PyRuntimeError::new_err(text),
