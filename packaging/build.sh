@@ -221,14 +221,12 @@ threads_flags="-C target-feature=+simd128,+atomics,+bulk-memory -C link-arg=--sh
 bill_wasm() {
     packaging/bill.py web/Cargo.toml "$wasm_triple" "$1/superpixels.cdx.json" "$1/LICENSE-THIRD-PARTY"
 }
-# Builds the WebAssembly and its JavaScript, in a target folder of its own for each compiler: FOLDER PROFILE TARGET-FOLDER [FLAGS]
+# Builds the WebAssembly, in a target folder of its own for each compiler, and writes where it lies: FILE PROFILE TARGET-FOLDER [FLAGS]
 compile_wasm() {
-    local wasm
     # Messages of panics name files; not where they were here.
-    wasm=$(CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS="${4:-} --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo --remap-path-prefix=$root=superpixel" \
+    CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS="${4:-} --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo --remap-path-prefix=$root=superpixel" \
         tools/built.sh superpixels_web.wasm cargo build --locked --profile "$2" --package superpixels-web --lib "${wasm_flags[@]}" \
-        --target "$wasm_triple" --target-dir "$target_dir/$3")
-    "$bindgen" "$wasm" "$1"
+        --target "$wasm_triple" --target-dir "$target_dir/$3" >"$1"
 }
 # Puts what was compiled into a package, whose JavaScript says itself where the WebAssembly is: FROM TO
 place_wasm() {
@@ -244,10 +242,8 @@ pack_npm() {
 }
 # Three packages: that with SIMD; the same with threads; and the WebAssembly without SIMD for old engines.
 build_web() {
-    local stage=$target_dir/superpixel-npm bindgen archives=()
+    local stage=$target_dir/superpixel-npm archives=() jobs=() job failed=
     command -v npm >/dev/null || die "npm is missing: apt-get install npm"
-    bindgen=$(tools/built.sh superpixels-web-bindgen cargo build --locked --release --manifest-path web/bindgen/Cargo.toml \
-        --target-dir "$target_dir/superpixel-bindgen")
     fresh_folder "$stage"
     cp -r web/package "$stage/package"
     cp LICENSE web/README.md studio/page/png.js "$stage/package/"
@@ -258,10 +254,20 @@ build_web() {
     bill_wasm "$stage/package"
     cp "$stage/package/"{superpixels.cdx.json,LICENSE-THIRD-PARTY} "$stage/scalar/"
     prepare_wasm || die "there is no compiler for $wasm_triple: rustup target add $wasm_triple"
-    compile_wasm "$stage/native" web superpixel-web "-C target-feature=+simd128"
-    compile_wasm "$stage/native-scalar" web-small superpixel-web
-    prepare_wasm_sources || die "threads need the sources of Rust's library: rustup component add rust-src"
-    compile_wasm "$stage/native-threads" web superpixel-web-threads "$threads_flags"
+    # For its files: what it changes here is not for those that are built first.
+    (prepare_wasm_sources) || die "threads need the sources of Rust's library: rustup component add rust-src"
+    # Beside each other, as the last and longest step of each has one thread. What runs so does not get interrupts.
+    trap 'trap - INT; kill 0' INT
+    compile_wasm "$stage/built" web superpixel-web "-C target-feature=+simd128" & jobs+=($!)
+    compile_wasm "$stage/built-scalar" web-small superpixel-web & jobs+=($!)
+    tools/built.sh superpixels-web-bindgen cargo build --locked --release --manifest-path web/bindgen/Cargo.toml \
+        --target-dir "$target_dir/superpixel-bindgen" >"$stage/bindgen" & jobs+=($!)
+    prepare_wasm_sources
+    compile_wasm "$stage/built-threads" web superpixel-web-threads "$threads_flags" & jobs+=($!)
+    for job in "${jobs[@]}"; do wait "$job" || failed=yes; done
+    trap - INT
+    [ ! "$failed" ] || die "the WebAssembly could not be built"
+    for job in "" -scalar -threads; do "$(<"$stage/bindgen")" "$(<"$stage/built$job")" "$stage/native$job"; done
     CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS=$threads_flags bill_wasm "$stage/threads"
     # One JavaScript serves both.
     cmp "$stage"/native{,-scalar}/superpixels_web.js || die "the JavaScript of the build without SIMD is another one"
