@@ -254,18 +254,21 @@ build_web() {
     bill_wasm "$stage/package"
     cp "$stage/package/"{superpixels.cdx.json,LICENSE-THIRD-PARTY} "$stage/scalar/"
     prepare_wasm || die "there is no compiler for $wasm_triple: rustup target add $wasm_triple"
-    # For its files: what it changes here is not for those that are built first.
+    # Fetches the sources before anything is compiled, in a subshell: the first two builds take the compiler without them.
     (prepare_wasm_sources) || die "threads need the sources of Rust's library: rustup component add rust-src"
-    # Beside each other, as the last and longest step of each has one thread. What runs so does not get interrupts.
-    trap 'trap - INT; kill 0' INT
+    # Beside each other, as the last and longest step of each has one thread. Interrupts do not reach them, and each has a group by
+    # which all of its processes end.
+    trap 'kill -- "${jobs[@]/#/-}" 2>/dev/null; exit 130' INT TERM
+    set -m
     compile_wasm "$stage/built" web superpixel-web "-C target-feature=+simd128" & jobs+=($!)
     compile_wasm "$stage/built-scalar" web-small superpixel-web & jobs+=($!)
     tools/built.sh superpixels-web-bindgen cargo build --locked --release --manifest-path web/bindgen/Cargo.toml \
         --target-dir "$target_dir/superpixel-bindgen" >"$stage/bindgen" & jobs+=($!)
     prepare_wasm_sources
     compile_wasm "$stage/built-threads" web superpixel-web-threads "$threads_flags" & jobs+=($!)
+    set +m
     for job in "${jobs[@]}"; do wait "$job" || failed=yes; done
-    trap - INT
+    trap - INT TERM
     [ ! "$failed" ] || die "the WebAssembly could not be built"
     for job in "" -scalar -threads; do "$(<"$stage/bindgen")" "$(<"$stage/built$job")" "$stage/native$job"; done
     CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS=$threads_flags bill_wasm "$stage/threads"

@@ -87,7 +87,7 @@ unset GST_PLUGIN_PATH
 part python python_sections
 part studio page_sections
 start_lane
-# Waits most of its time, so that there is more in its lane.
+# The corpora wait most of their time.
 part cluster corpus_sections
 part web web_sections
 part arm64 arm64_sections

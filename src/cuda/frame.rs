@@ -425,7 +425,7 @@ impl Staging {
     fn prepare_mask(&mut self) -> Result<()> {
         if self.mask.is_none() {
             let pixels = self.planes.info.geometry.pixels();
-            // What is cleared here is written by others behind that.
+            // Streams that write the memory wait until it is cleared.
             let _access = self.accesses.begin(&self.cuda, Kind::Write)?;
             self.mask = Some(Memory::alone(&self.cuda, "mask memory", pixels)?);
             self.buffer = None;

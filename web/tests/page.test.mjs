@@ -467,7 +467,7 @@ test("threads of an isolated page give the same labels and tables", async (t) =>
 
 test("threads end with their worker", async (t) => {
   const page = await openIsolated(t), turns = 8, each = 5;
-  // Firefox keeps threads of its own for the next workers.
+  // Firefox keeps up to so many threads for the next workers.
   const kept = process.env.FIREFOX ? 20 : 0;
   assert.ok(turns * each > kept);
   for (let turn = 0; turn < turns; turn++) {
@@ -478,9 +478,8 @@ test("threads end with their worker", async (t) => {
     }, [THREADED, each - 1]);
   }
   // A browser may let a worker wait for some seconds before it ends it by force.
-  const left = () => (process.env.FIREFOX ? page.workers() : page.workers().length);
-  for (const end = Date.now() + 20000; left() > kept;) {
-    assert.ok(Date.now() < end, `${left()} workers`);
+  for (const end = Date.now() + 20000; page.workers().length > kept;) {
+    assert.ok(Date.now() < end, `${page.workers().length} workers`);
     await new Promise((next) => setTimeout(next, 50));
   }
 });

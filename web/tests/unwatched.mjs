@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MPL-2.0
-// A page of Firefox that nothing watches: it asks the test's server for what it is to do. Where Playwright drives Firefox (153.8), about one
-// worker in twenty that starts others, which wait for it, never starts; by itself Firefox started all of 600.
+// A page of Firefox that nothing drives: it asks the test's server for what it is to do. Where Playwright drives Firefox, some workers
+// with threads never start; docs/web.md says how many.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -85,12 +85,12 @@ export class Unwatched {
     });
   }
 
-  /** How many threads run workers or did so lately. */
+  /** The threads that run workers or did so lately, as Playwright's pages have their workers. */
   workers() {
     const ours = (pid) => Number(content(`/proc/${pid}/stat`).replace(/.*\) /s, "").split(" ")[2]) === this.#child.pid;
     const names = files("/proc").filter((pid) => /^\d+$/.test(pid) && ours(pid)).flatMap((pid) => files(`/proc/${pid}/task`).map((task) => content(`/proc/${pid}/task/${task}/comm`)));
     assert.ok(names.length > 0, "Firefox has ended");
-    return names.filter((name) => name.startsWith("DOM Worker")).length;
+    return names.filter((name) => name.startsWith("DOM Worker"));
   }
 
   async close() {
